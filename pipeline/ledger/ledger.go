@@ -1,0 +1,223 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/source"
+)
+
+// Errors a caller branches on. Implementations wrap them.
+var (
+	// ErrNotFound: no such task or backup.
+	ErrNotFound = errors.New("not found in the ledger")
+	// ErrExists: an entry of that id exists.
+	ErrExists = errors.New("exists in the ledger")
+	// ErrFenced: the write's guard does not stand: the run is closed, the claim or fence moved, a larger token took the
+	// row. Nothing was written; the worker stops itself.
+	ErrFenced = errors.New("fenced: a successor has taken over")
+	// ErrFinal: the task has ended; nothing more is written to it.
+	ErrFinal = errors.New("task has ended")
+	// ErrUnavailable: the ledger cannot be reached or has no quorum. The outcome of a write is unknown: read again.
+	ErrUnavailable = errors.New("ledger is unavailable")
+)
+
+// TaskType says what a task does.
+type TaskType string
+
+// Task types.
+const (
+	Create  TaskType = "create"
+	Restore TaskType = "restore"
+	Delete  TaskType = "delete"
+	Verify  TaskType = "verify"
+)
+
+// State is the state of a task (SEEDS.md section 2).
+type State string
+
+// Task states. Completed, Failed, Interrupted, Reverted and Cancelled are final.
+const (
+	Planned      State = "planned"
+	Creating     State = "creating"
+	Processing   State = "applying processors"
+	Uploading    State = "uploading"
+	Downloading  State = "downloading"
+	Deprocessing State = "applying deprocessors"
+	Restoring    State = "restoring"
+	Deleting     State = "deleting"
+	Completed    State = "completed"
+	Failed       State = "failed"
+	Interrupted  State = "interrupted"
+	Reverted     State = "reverted"
+	Cancelled    State = "cancelled"
+)
+
+// RunType says who asked for a task.
+type RunType string
+
+// Run types.
+const (
+	User     RunType = "user"
+	Internal RunType = "internal"
+)
+
+// Final tells whether a task in state s has ended.
+func (s State) Final() bool {
+	switch s {
+	case Completed, Failed, Interrupted, Reverted, Cancelled:
+		return true
+	}
+	return false
+}
+
+// Task is one execution of something: a row with an owner.
+type Task struct {
+	ID          string   `json:"id"`
+	Type        TaskType `json:"type"`
+	RunType     RunType  `json:"run_type"`
+	State       State    `json:"state"`
+	Attempt     int      `json:"attempt"`      // 0 while planned for the first time
+	MaxAttempts int      `json:"max_attempts"` // at least 1
+	OnFailure   string   `json:"on_failure"`   // rerun | revert: what a recoverer does after it reverted the attempt
+
+	Database string   `json:"database"`          // configured name of the database
+	Backup   string   `json:"backup,omitempty"`  // backup made, restored, deleted or verified
+	Target   string   `json:"target,omitempty"`  // restore: name of the database to make
+	Replace  bool     `json:"replace,omitempty"` // restore: an existing target may be replaced
+	Storages []string `json:"storages,omitempty"`
+	Require  string   `json:"require,omitempty"` // create: all | any | number of storages that must hold a copy
+
+	Node     string          `json:"node,omitempty"`  // owner of the present attempt
+	Run      string          `json:"run,omitempty"`   // its run id, hex
+	Token    uint64          `json:"token,omitempty"` // its fencing token; never decreases
+	Progress Progress        `json:"progress"`
+	Prepared source.Prepared `json:"prepared"` // restore: recorded before the swap
+
+	Error    string    `json:"error,omitempty"` // one sentence, no secrets
+	Hint     string    `json:"hint,omitempty"`
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+	Finished time.Time `json:"finished,omitzero"`
+	StartBy  time.Time `json:"start_by,omitzero"` // restore: not begun by then = expired
+
+	CancelBy string `json:"cancel_by,omitempty"` // who asked for a cancel; kept beside the row, joined when read, ignored when written
+}
+
+// Progress counts bytes of the present attempt.
+type Progress struct {
+	Read     int64            `json:"read"`             // from the source (create) or the storage (restore)
+	Estimate int64            `json:"estimate"`         // expected Read in the end; 0 = unknown
+	Stored   map[string]int64 `json:"stored,omitempty"` // per storage, after the processors
+}
+
+// BackupState is the state of a backup's entry.
+type BackupState string
+
+// States of a backup. An entry never leaves BackupGone, and leaves BackupCompleted only for BackupDeleting.
+const (
+	BackupCreating  BackupState = "creating"
+	BackupCompleted BackupState = "completed"
+	BackupDeleting  BackupState = "deleting"
+	BackupGone      BackupState = "gone"
+)
+
+// Backup is what is kept of one database at one moment.
+type Backup struct {
+	ID        string      `json:"id"`
+	Database  string      `json:"database"`
+	State     BackupState `json:"state"`
+	Token     uint64      `json:"token"` // of the attempt whose objects count
+	AsOf      time.Time   `json:"as_of"`
+	Info      source.Info `json:"info"`
+	RawBytes  int64       `json:"raw_bytes"` // of all parts, before the processors
+	SHA256    string      `json:"sha256"`    // of the data part before the processors, hex
+	Copies    []Copy      `json:"copies"`
+	Created   time.Time   `json:"created"`
+	Completed time.Time   `json:"completed,omitzero"`
+}
+
+// Copy is a backup in one storage.
+type Copy struct {
+	Storage string `json:"storage"`
+	State   string `json:"state"` // present | missing
+	Bytes   int64  `json:"bytes"` // stored size of all parts
+	Error   string `json:"error,omitempty"`
+}
+
+// Guard is the right under which a write is made. Implementations check it where the write takes effect: a write whose
+// guard does not stand at that point is ErrFenced and changes nothing (promise P3).
+type Guard struct {
+	Run       string // hex run id of the writer; must be open
+	Component string // of the claim
+	Item      string // of the claim: the task id
+	Token     uint64 // of the claim, or the one that an adoption gave; must be the claim's present token
+	Fence     *Fence // set by a recoverer: its fence must be held too
+}
+
+// Fence names a raised fence.
+type Fence struct {
+	Component string
+	Node      string // node whose run is recovered
+	Run       string // the dead run, hex
+	Token     uint64
+}
+
+// TaskFilter selects tasks; zero fields select all.
+type TaskFilter struct {
+	Active   bool // not final
+	Database string
+	Type     TaskType
+	Limit    int // newest first; 0 = all
+}
+
+// BackupFilter selects backups; zero fields select all, BackupGone excepted unless asked for by state.
+type BackupFilter struct {
+	Database string
+	State    BackupState
+	Limit    int // newest first; 0 = all
+}
+
+// Change is one guarded transaction: the task's row, and with it a backup's entry when Backup is set.
+type Change struct {
+	Task   Task
+	Backup *Backup
+}
+
+// Tasks is the task half of a ledger.
+type Tasks interface {
+	// Plan inserts a task in state Planned; ErrExists when the id is taken.
+	Plan(ctx context.Context, t Task) error
+	// Task reads one task, not staler than the call.
+	Task(ctx context.Context, id string) (Task, error)
+	// Tasks lists tasks, newest first.
+	Tasks(ctx context.Context, f TaskFilter) ([]Task, error)
+	// Take is the first write under a claim, and its re-validation (PROTOCOL.md 25): it sets run, node and token where
+	// the stored token is smaller and the state is not final, raises Attempt by one, leaves the state as it was, and
+	// returns the row as it was before. ErrFinal when the task has ended, ErrFenced when the guard does not stand.
+	Take(ctx context.Context, g Guard, id, node string) (before Task, err error)
+	// Write makes a guarded change; the stored token must be g.Token. ErrFenced, ErrFinal as above.
+	Write(ctx context.Context, g Guard, c Change) error
+	// RequestCancel notes that by wants the task cancelled; ErrFinal when it has ended. Idempotent.
+	RequestCancel(ctx context.Context, id, by string) error
+}
+
+// Backups is the backup half of a ledger.
+type Backups interface {
+	Backup(ctx context.Context, id string) (Backup, error)
+	// Backups lists entries, newest first.
+	Backups(ctx context.Context, f BackupFilter) ([]Backup, error)
+}
+
+// Ledger keeps tasks and backups. Every implementation passes ledgertest.Run. Methods are safe for concurrent use and
+// may block until ctx ends.
+type Ledger interface {
+	Tasks
+	Backups
+	// ShutOut is a recoverer's first act under its fence: after it returned nil, no write guarded by f.Run, or by an
+	// earlier token of the same fence, takes effect (PROTOCOL.md 23).
+	ShutOut(ctx context.Context, f Fence) error
+	// Watch returns a channel that gets a value after changes (coalesced; a hint, never the truth) until ctx ends.
+	Watch(ctx context.Context) <-chan struct{}
+}

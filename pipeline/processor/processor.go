@@ -1,0 +1,33 @@
+package processor
+
+import (
+	"errors"
+	"io"
+)
+
+// Errors a caller branches on. Implementations wrap them.
+var (
+	// ErrTruncated: the stream ends before its end marker.
+	ErrTruncated = errors.New("stream is cut")
+	// ErrCorrupt: the stream is not what the processor wrote.
+	ErrCorrupt = errors.New("stream is corrupt")
+	// ErrTrailing: bytes follow the end of the stream.
+	ErrTrailing = errors.New("bytes after the end of the stream")
+)
+
+// A Processor is a byte filter with an inverse: a compressor, an encryption. It is a value, safe for concurrent use;
+// each Wrap and Unwrap makes an independent stream. What it writes is exactly what the public tool of that name would
+// have written, so that a backup can be read without this program.
+type Processor interface {
+	// Name is the format's name as the manifest keeps it ("zstd"); it finds the processor again at restore.
+	Name() string
+	// Precedence orders processors: the higher one sees the source's bytes first (compress 100 before encrypt 50). Two
+	// processors of one chain never share a precedence.
+	Precedence() int
+	// Wrap returns a writer whose bytes go through the filter to w. Close completes the stream (end marker, checksum)
+	// and does not close w; without Close what was written is detectably cut. After an error every call fails.
+	Wrap(w io.Writer) (io.WriteCloser, error)
+	// Unwrap returns a reader of the original bytes. It answers io.EOF only after the end marker was seen and nothing
+	// follows; a cut stream is ErrTruncated, never a clean end. Close releases resources and does not close r.
+	Unwrap(r io.Reader) (io.ReadCloser, error)
+}

@@ -1,0 +1,120 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// Names of the parts a PostgreSQL dump consists of. Part names are relative object names (lower case, no slash).
+const (
+	PartData     = "data"         // the archive itself, pg_dump's custom format
+	PartDatabase = "database.sql" // what an archive leaves out: owner, rights and settings of the database
+)
+
+// Errors a caller branches on. Implementations wrap them.
+var (
+	// ErrUnavailable: the server cannot be reached or refuses connections just now; the attempt has not failed, try later.
+	ErrUnavailable = errors.New("source is unavailable")
+	// ErrIncomplete: the dump or the restore ended before its end; nothing of it may be kept.
+	ErrIncomplete = errors.New("stream is incomplete")
+	// ErrTargetExists: the restore target exists and replacing it was not asked for.
+	ErrTargetExists = errors.New("target database exists")
+	// ErrSuperseded: the target moved on (its database is not the one this attempt prepared against, or the prepared
+	// one is gone): a successor settled this attempt. Nothing was changed.
+	ErrSuperseded = errors.New("attempt was superseded")
+)
+
+// Attempt names one execution of a task. It is carried in the application_name of every session the attempt opens, so
+// that a successor can find and end them.
+type Attempt struct {
+	Task  string // task id, at most 32 bytes of [a-z0-9-]
+	Token uint64 // fencing token of the attempt; below 2^53, larger for later attempts
+}
+
+// A Source is one database that can be dumped, and into whose server a dump can be restored. Methods may be called from
+// several goroutines; each may block on the network until ctx ends. Secrets never appear in errors.
+type Source interface {
+	// Dump checks that a dump can be made (server reachable, client program fits, rights, formats), fixes the moment of
+	// the snapshot and returns a Dump to stream from. The caller closes it.
+	Dump(ctx context.Context, a Attempt) (Dump, error)
+	// Restore prepares a restore: checks the target, creates the new database. The caller ends it with Commit or Abort.
+	Restore(ctx context.Context, a Attempt, o RestoreOptions) (Restore, error)
+	// Settle ends whatever attempts of a task with a token below a.Token left on the server: sessions are ended until
+	// none is left, prepared databases are dropped. prepared is what the latest attempt recorded before its Commit
+	// (zero when it recorded nothing): when the target is that very database, the commit happened and Settle says so
+	// and leaves it alone. Idempotent. Called by a recoverer, or by a new attempt before it begins.
+	Settle(ctx context.Context, a Attempt, prepared Prepared) (Outcome, error)
+}
+
+// A Dump is one consistent picture of a database, streamed part by part. Not safe for concurrent use.
+type Dump interface {
+	// Parts lists the parts in the order in which they must be written; PartData is among them.
+	Parts() []string
+	// Write streams one part to w, without temporary files and with bounded memory. It returns nil only when the
+	// producer ended well (exit code 0, no left-out content, stream whole): an error means that nothing of the
+	// part may be kept. Cancelling ctx ends the producer (politely first) and its session on the server; Write returns
+	// only after the child process is gone.
+	Write(ctx context.Context, part string, w io.Writer) error
+	// Info describes the dump; complete after the last Write returned nil.
+	Info() Info
+	// Close ends the snapshot and its session. Safe to call twice.
+	Close() error
+}
+
+// Info is what a manifest keeps about a dump.
+type Info struct {
+	Kind          string            // "postgres"
+	Format        string            // "custom"
+	ServerVersion string            // "15.18"
+	ToolVersion   string            // version of the dumping program
+	SystemID      string            // identifier of the database cluster
+	Database      string            // name of the database that was dumped
+	Encoding      string            // server encoding, "UTF8"
+	Extensions    map[string]string // name → version
+	AsOf          time.Time         // time of the snapshot, by the server's clock
+	EstimateBytes int64             // pg_database_size at the start; an estimate only
+}
+
+// RestoreOptions say what a restore may do.
+type RestoreOptions struct {
+	Target  string        // name of the database to make or replace
+	Replace bool          // an existing target may be replaced
+	KeepOld time.Duration // how long the replaced database is kept as the undo; 0 = dropped with the swap
+	Info    Info          // of the backup to be restored: versions, encoding, extensions are checked before the start
+}
+
+// Prepared identifies a filled database just before it is swapped in. It is written to the ledger under the attempt's
+// token before Commit, so that a recoverer can tell whether the commit happened.
+type Prepared struct {
+	Database string `json:"database,omitempty"` // name of the prepared database
+	ID       uint32 `json:"id,omitempty"`       // its OID, which survives the rename
+	Target   string `json:"target,omitempty"`   // name it will get
+	Replaces uint32 `json:"replaces,omitempty"` // OID of the database it replaces; 0 when there was none
+	Undo     string `json:"undo,omitempty"`     // name under which the replaced database is kept
+}
+
+// A Restore is one attempt to fill a new database and to swap it in. Not safe for concurrent use.
+type Restore interface {
+	// Read consumes one part (PartData, then PartDatabase when the backup has it). An error of r (a cut stream, a hash
+	// that does not fit) must arrive before end of input is taken for the end: Read then fails and nothing is kept.
+	Read(ctx context.Context, part string, r io.Reader) error
+	// Check compares what is in the new database with the archive's list and returns what Commit will swap.
+	Check(ctx context.Context) (Prepared, error)
+	// Commit swaps the new database in, in one transaction that compares the identity of what it replaces:
+	// ErrSuperseded when either is not the one that was prepared. After an unclear answer the outcome is read from the
+	// server, never guessed.
+	Commit(ctx context.Context) error
+	// Abort drops what was prepared. Safe after Commit (then it does nothing) and twice. Uses a context of its own.
+	Abort() error
+}
+
+// Outcome says what Settle found.
+type Outcome int
+
+// Outcomes of Settle.
+const (
+	Undone    Outcome = iota // no effect of the attempts is visible in the target, and none can become visible
+	Committed                // the target is the prepared database: the restore happened
+)
