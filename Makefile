@@ -1,0 +1,66 @@
+# Two commands do everything: `make demo` and `make test`. Each target carries one
+# sentence after `##`, and `make help` prints them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+KEEP ?=
+PORTABLE := windows darwin freebsd
+
+.PHONY: help
+help: ## List the targets, one sentence each.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: deps
+deps: ## Install PostgreSQL 15 and iproute2 when they are missing, or say exactly what to install.
+	@.ci/deps
+
+.PHONY: build
+build: ## Compile fencepostd, fencepost and the demo's driver into bin/.
+	@mkdir -p bin
+	$(GO) build -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: deps build ## Kill a node in the middle of a backup and watch the backup complete (KEEP=1 leaves it up).
+	@bin/fencepost-demo $(if $(KEEP),-keep)
+
+.PHONY: test
+test: deps lint ## Check the style, then run all tests.
+	@$(GO) test -count=1 -timeout 20m ./...
+
+.PHONY: test-long
+test-long: deps lint ## Run all tests with the long ones included, and build for the other systems.
+	@for os in $(PORTABLE); do echo "build for $$os"; GOOS=$$os CGO_ENABLED=0 $(GO) build ./...; done
+	@FENCEPOST_LONG=1 $(GO) test -count=1 -timeout 60m ./...
+
+.PHONY: race
+race: deps ## Run all tests under the race detector.
+	@$(GO) test -race -count=1 -timeout 40m ./...
+
+.PHONY: lint
+lint: ## Check formatting, go vet and staticcheck.
+	@unformatted=$$(gofmt -l cmd gms signals recovery pipeline configs 2>/dev/null || true); \
+	if [[ -n $$unformatted ]]; then echo "run make fmt, not formatted:"; echo "$$unformatted"; exit 1; fi
+	@$(GO) vet ./...
+	@$(GO) tool staticcheck ./...
+
+.PHONY: fmt
+fmt: ## Format all Go files.
+	@$(GO) fmt ./...
+
+.PHONY: generate
+generate: ## Write the protobuf code of gms/internal/wire anew, with the generators pinned in go.mod.
+	@command -v protoc >/dev/null || { echo "protoc is missing: install the package protobuf-compiler"; exit 1; }
+	@mkdir -p bin/tools
+	@$(GO) build -o bin/tools/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
+	@PATH="$$PWD/bin/tools:$$PATH" protoc -I . \
+		--go_out=. --go_opt=paths=source_relative \
+		--go-grpc_out=. --go-grpc_opt=paths=source_relative \
+		gms/internal/wire/*.proto
+
+.PHONY: clean
+clean: ## Remove what the other targets built.
+	@rm -rf bin

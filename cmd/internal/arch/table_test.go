@@ -1,0 +1,85 @@
+package arch
+
+// module is the prefix of all our import paths.
+const module = "github.com/fencepost/fencepost"
+
+// row is one package and what it may import of ours, in code that is not a test.
+// A pattern is a package path relative to the module; "dir/..." means dir and all below,
+// "dir/*" all below dir, "..." everything.
+type row struct {
+	pkg string
+	may []string
+	not []string // taken out of may again
+}
+
+var rows = []row{
+	{pkg: "signals"},
+
+	{pkg: "gms/internal/wire"},
+	{pkg: "gms/internal/state", may: []string{"gms/internal/wire"}},
+	{pkg: "gms/internal/detect", may: []string{"gms/internal/wire"}},
+	{pkg: "gms/internal/gossip", may: []string{"gms/internal/wire"}},
+	{pkg: "gms/internal/consensus", may: []string{"gms/internal/state", "gms/internal/wire"}},
+	{pkg: "gms/internal/rpc", may: []string{"gms/internal/wire"}},
+	{pkg: "gms", may: []string{"signals", "gms/internal/*"}},
+	{pkg: "gms/gmstest", may: []string{"gms", "gms/internal/*", "signals"}},
+
+	{pkg: "recovery", may: []string{"signals", "gms"}},
+	{pkg: "recovery/home"},
+	{pkg: "recovery/warden", may: []string{"recovery/home"}},
+
+	{pkg: "pipeline/source"},
+	{pkg: "pipeline/processor"},
+	{pkg: "pipeline/storage"},
+	{pkg: "pipeline/ledger"},
+	{pkg: "pipeline/source/postgres", may: []string{"pipeline/source"}},
+	{pkg: "pipeline/processor/zstd", may: []string{"pipeline/processor"}},
+	{pkg: "pipeline/processor/gzip", may: []string{"pipeline/processor"}},
+	{pkg: "pipeline/processor/age", may: []string{"pipeline/processor"}},
+	{pkg: "pipeline/storage/local", may: []string{"pipeline/storage"}},
+	{pkg: "pipeline/storage/mem", may: []string{"pipeline/storage"}},
+	{pkg: "pipeline/storage/s3", may: []string{"pipeline/storage"}},
+	{pkg: "pipeline/storage/dropbox", may: []string{"pipeline/storage"}},
+	{pkg: "pipeline/ledger/embedded", may: []string{"pipeline/ledger"}},
+	{pkg: "pipeline/ledger/postgres", may: []string{"pipeline/ledger"}},
+	{pkg: "pipeline/storage/storagetest", may: []string{"pipeline/storage"}},
+	{pkg: "pipeline/ledger/ledgertest", may: []string{"pipeline/ledger"}},
+	{pkg: "pipeline/pgtest"},
+	{pkg: "pipeline/component", may: []string{"pipeline/ledger"}},
+	{pkg: "pipeline", may: []string{
+		"pipeline/source", "pipeline/processor", "pipeline/storage", "pipeline/ledger", "pipeline/component",
+	}},
+
+	{pkg: "configs"},
+
+	{pkg: "cmd/internal/api"},
+	{pkg: "cmd/internal/offline", may: []string{"configs", "recovery/home", "pipeline/..."}},
+	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api"}},
+	{pkg: "cmd/internal/web", may: []string{"cmd/internal/api"}},
+	{pkg: "cmd/internal/cli", may: []string{"cmd/internal/api", "configs", "cmd/internal/offline"}},
+	{
+		pkg: "cmd/internal/app",
+		may: []string{
+			"signals", "gms", "recovery/...", "pipeline/...", "configs",
+			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web",
+		},
+		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/ledger/ledgertest"},
+	},
+	{pkg: "cmd/internal/arch"},
+	{pkg: "cmd/internal/e2e", may: []string{"..."}},
+	{pkg: "cmd/internal/runbook", may: []string{"..."}},
+
+	{pkg: "cmd/fencepostd", may: []string{"cmd/internal/app"}},
+	{pkg: "cmd/fencepost", may: []string{"cmd/internal/cli"}},
+	{pkg: "cmd/fencepost-demo", may: []string{"..."}},
+	{pkg: "cmd/fencepost-example", may: []string{"..."}},
+}
+
+// testOnly are packages whose ordinary files serve tests; they may import test libraries.
+var testOnly = []string{
+	"gms/gmstest", "pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/ledger/ledgertest",
+	"cmd/internal/arch", "cmd/internal/e2e", "cmd/internal/runbook",
+}
+
+// mains are one page long, and so is their doc.
+var mains = []string{"cmd/fencepostd", "cmd/fencepost", "cmd/fencepost-demo", "cmd/fencepost-example"}
