@@ -1,0 +1,166 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A script is a list of lines "<ms> <event> [yes|no|goodbye] -> proposal, proposal". The TTL is 3000 ms, ticks come each
+// 100 ms by themselves up to the time of the next line, and what they propose must be listed on that line. One run "A"
+// is open from 0 on, with addresses of its own interfaces.
+type script struct {
+	name  string
+	set   func(*Settings)
+	open  func(*Event)
+	lines []string
+}
+
+var kinds = map[string]Kind{
+	"opened": Opened, "closed": Closed, "renewed": Renewed, "stream": StreamOpened, "ended": StreamEnded, "alive": GossipAlive,
+	"dead": GossipDead, "reported": Reported, "probed": Probed, "pinged": Pinged, "voters": VotersAsked, "failed": CloseFailed, "tick": Tick,
+}
+
+func (p Proposal) String() string {
+	switch p.Act {
+	case Probe:
+		return "probe"
+	case Ping:
+		return "ping"
+	case AskVoters:
+		return "ask"
+	case Suspect:
+		return "suspect"
+	case Unsuspect:
+		return "unsuspect"
+	}
+	return map[Evidence]string{Refused: "close-refused", Lapsed: "close-lapsed"}[p.Evidence]
+}
+
+func TestScripts(t *testing.T) {
+	for _, s := range scripts {
+		t.Run(s.name, func(t *testing.T) { play(t, s) })
+	}
+}
+
+func play(t *testing.T, s script) {
+	set := Settings{TTL: 3 * time.Second, Tick: 100 * time.Millisecond}
+	if s.set != nil {
+		s.set(&set)
+	}
+	a := RunID{'A'}
+	first := Event{Kind: Opened, Run: a, OwnInterface: true}
+	if s.open != nil {
+		s.open(&first)
+	}
+	m := New(set, 0)
+	m.Step(0, first)
+	clock := time.Duration(0)
+	for _, line := range s.lines {
+		in, want, _ := strings.Cut(line, "->")
+		f := strings.Fields(in)
+		var ms int
+		if _, err := fmt.Sscan(f[0], &ms); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Duration(ms) * time.Millisecond
+		got := []string{}
+		add := func(ps []Proposal) {
+			for _, p := range ps {
+				got = append(got, p.String())
+			}
+		}
+		starved := len(f) > 2 && f[2] == "late"
+		for !starved && clock+set.Tick <= at {
+			clock += set.Tick
+			add(m.Step(clock, Event{Kind: Tick}))
+		}
+		if starved {
+			clock = at
+		}
+		e := Event{Kind: kinds[f[1]], Run: a}
+		if len(f) > 2 {
+			e.Yes, e.Goodbye = f[2] == "yes", f[2] == "goodbye"
+		}
+		if f[1] != "tick" || starved {
+			add(m.Step(at, e))
+		}
+		if g, w := strings.Join(got, ", "), strings.TrimSpace(want); g != w {
+			t.Fatalf("%q: proposed %q, want %q", line, g, w)
+		}
+	}
+}
+
+var scripts = []script{
+	{name: "killed: broken stream, refusal and no pong close at once", lines: []string{
+		"10 stream ->", "20 renewed ->", "900 ended -> probe", "905 probed yes -> ping", "906 pinged no -> close-refused", "950 closed ->", "9000 tick ->",
+	}},
+	{name: "rule 3: a run that answers a ping after the refusal stays", lines: []string{
+		"10 stream ->", "900 ended -> probe", "905 probed yes -> ping", "906 pinged yes ->", "1000 stream ->", "1001 renewed ->", "2400 renewed ->", "3200 tick ->",
+	}},
+	{name: "a session that came back voids the refusal", lines: []string{
+		"10 stream ->", "900 ended -> probe", "901 stream ->", "905 probed yes ->", "1000 renewed ->",
+	}},
+	{name: "a session that came back voids the silence of a ping", lines: []string{
+		"10 stream ->", "900 ended -> probe", "905 probed yes -> ping", "906 stream ->", "907 pinged no ->", "1000 renewed ->",
+	}},
+	{name: "a firewall that resets one port is suspicion, withdrawn by the next renewal", lines: []string{
+		"10 stream ->", "900 ended -> probe", "1150 probed no -> suspect", "1200 stream ->", "1201 renewed -> unsuspect",
+	}},
+	{name: "a goodbye is no hint", lines: []string{"10 stream ->", "900 ended goodbye ->", "950 stream ->", "1000 renewed ->"}},
+	{name: "no proof behind address translation", open: func(e *Event) { e.OwnInterface = false }, lines: []string{
+		"10 stream ->", "900 ended -> suspect",
+	}},
+	{name: "refused can be switched off", set: func(s *Settings) { s.NoRefused = true }, lines: []string{
+		"10 stream ->", "900 ended -> suspect", "2900 dead ->", "3100 tick -> close-lapsed",
+	}},
+	{name: "lapsed: silence for the TTL while gossip holds it dead", lines: []string{
+		"10 stream ->", "20 renewed ->", "1000 dead -> suspect", "3000 tick ->", "3100 tick -> close-lapsed",
+	}},
+	{name: "gossip alone closes nobody", lines: []string{
+		"10 stream ->", "20 renewed ->", "100 dead -> suspect", "900 renewed ->", "1800 renewed ->", "2700 renewed ->", "3600 renewed ->", "3650 alive -> unsuspect",
+	}},
+	{name: "lapsed: three TTLs whatever gossip says", lines: []string{
+		"10 stream ->", "20 renewed ->", "8900 tick -> suspect", "9100 tick -> close-lapsed",
+	}},
+	{name: "rule 6: a starved leader's time does not count", lines: []string{
+		"10 stream ->", "20 renewed ->", "1000 dead -> suspect", "9000 tick late ->", "10900 tick ->", "11200 tick -> close-lapsed",
+	}},
+	{name: "a closing that failed is tried again, and one outstanding is not repeated", lines: []string{
+		"10 stream ->", "1000 dead -> suspect", "3100 tick -> close-lapsed", "4000 tick ->", "4010 failed ->", "4100 tick -> close-lapsed",
+	}},
+	{name: "a new leader probes who does not come", lines: []string{
+		"950 tick ->", "1000 tick -> probe", "1250 probed yes -> ping", "1251 pinged no -> close-refused",
+	}},
+	{name: "an unproven one is probed again each second", lines: []string{
+		"1000 tick -> probe", "1250 probed no -> suspect", "2200 tick ->", "2300 tick -> probe", "2400 probed yes -> ping", "2401 pinged no -> close-refused",
+	}},
+	{name: "a former leader is closed by what the voters saw", open: func(e *Event) { e.FormerLeader = true }, lines: []string{
+		"5 reported -> ask", "8 voters yes -> ping", "9 pinged no -> close-refused",
+	}},
+	{name: "a former leader that nobody saw refused is suspected only", open: func(e *Event) { e.FormerLeader = true }, lines: []string{
+		"5 reported -> ask", "8 voters no -> suspect", "900 stream ->", "901 renewed -> unsuspect",
+	}},
+	{name: "a watchdog's lie about a run with a session is suspicion", lines: []string{
+		"10 stream ->", "500 reported -> suspect", "900 renewed -> unsuspect",
+	}},
+	{name: "events about a closed run do nothing", lines: []string{"10 closed ->", "20 dead ->", "30 ended ->", "9500 tick ->"}},
+}
+
+func TestClosingHoldsRenewals(t *testing.T) {
+	m := New(Settings{TTL: time.Second, Tick: 100 * time.Millisecond, NoRefused: true}, 0)
+	a := RunID{1}
+	m.Step(0, Event{Kind: Opened, Run: a})
+	m.Step(0, Event{Kind: GossipDead, Run: a})
+	for at := time.Duration(0); at <= 1100*time.Millisecond; at += 100 * time.Millisecond {
+		m.Step(at, Event{Kind: Tick})
+	}
+	if !m.Closing(a) {
+		t.Fatal("a closing is outstanding, yet renewals would be acknowledged")
+	}
+	m.Step(1200*time.Millisecond, Event{Kind: CloseFailed, Run: a})
+	if m.Closing(a) {
+		t.Fatal("the closing failed, yet renewals wait for ever")
+	}
+}
