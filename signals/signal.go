@@ -1,0 +1,90 @@
+package signals
+
+import (
+	"bytes"
+	"context"
+	"time"
+)
+
+// Signal tells an action what happened. A signal never changes: what its methods return belongs to the caller, so an
+// action that writes into it disturbs no other.
+//
+// Acquire and Release exist on every signal, so that an action can be written in one way. They mean something on a
+// FailureRecoverySignal only; on any other they succeed at once: the fence has token 0, guards nothing and has no work
+// (its Adopt, Free and End answer ErrNotAcquired).
+type Signal interface {
+	Kind() Kind
+	// Facts is what is known about the event: member, views, group.
+	Facts() Facts
+	Acquire(ctx context.Context) (Fence, error)
+	Release(ctx context.Context) error
+}
+
+// Facts is what a signal says, whatever its kind. Fields that a kind does not use are zero.
+type Facts struct {
+	Kind         Kind
+	Group        string
+	Member       Member    // whom it is about; of a message, its sender
+	StartTime    time.Time // when that member's run was opened, by the clock of the leader that admitted it
+	Position     uint64    // position in the log of what caused it; 0 for messages and quorum marks
+	View         View      // view after the event
+	PreviousView View      // view before it; equal to View when the event changed no view
+
+	Rejoin   bool     // JoinNotification: an earlier run of the same node was closed
+	Evidence Evidence // FailureNotification, FailureRecovery, PlannedShutdown: why the run was closed
+	Shutdown Shutdown // PlannedShutdown: its sub-type
+	Phase    Phase    // GroupStartup, GroupShutdown: which mark
+	Why      string   // one sentence for people; may be empty
+}
+
+// Clone is a copy that shares nothing with f.
+func (f Facts) Clone() Facts {
+	f.Member = f.Member.Clone()
+	f.View = f.View.Clone()
+	f.PreviousView = f.PreviousView.Clone()
+	return f
+}
+
+// Notice is the signal of every kind that is neither a message nor a recovery, and the base of those two.
+type Notice struct {
+	facts Facts
+}
+
+var (
+	_ Signal = (*Notice)(nil)
+	_ Signal = (*Message)(nil)
+)
+
+// NewNotice makes a signal of a copy of facts.
+func NewNotice(facts Facts) *Notice { return &Notice{facts: facts.Clone()} }
+
+// Kind says what the signal tells.
+func (n *Notice) Kind() Kind { return n.facts.Kind }
+
+// Facts is a copy of what the signal says.
+func (n *Notice) Facts() Facts { return n.facts.Clone() }
+
+// Acquire succeeds and means nothing: see Signal.
+func (n *Notice) Acquire(ctx context.Context) (Fence, error) { return noFence{ctx}, nil }
+
+// Release succeeds and means nothing: see Signal.
+func (n *Notice) Release(context.Context) error { return nil }
+
+// Message is the signal of kind MessageReceived.
+type Message struct {
+	*Notice
+	component string
+	payload   []byte
+}
+
+// NewMessage makes the signal of a message to component. The kind in facts is set; payload is copied.
+func NewMessage(facts Facts, component string, payload []byte) *Message {
+	facts.Kind = MessageReceived
+	return &Message{Notice: NewNotice(facts), component: component, payload: bytes.Clone(payload)}
+}
+
+// Component is the name of the component the message is for.
+func (m *Message) Component() string { return m.component }
+
+// Payload is a copy of the bytes sent.
+func (m *Message) Payload() []byte { return bytes.Clone(m.payload) }
