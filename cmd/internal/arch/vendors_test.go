@@ -25,7 +25,6 @@ var vendors = []vendor{
 	{"github.com/robfig/cron/v3", []string{"pipeline"}},
 
 	{"github.com/spf13/viper", []string{"configs/load.go"}},
-	{"github.com/go-viper/mapstructure/v2", []string{"configs/load.go"}},
 	{"github.com/spf13/cobra", []string{"cmd/internal/cli"}},
 	{"github.com/spf13/pflag", []string{"cmd/internal/cli"}},
 	{"github.com/prometheus/client_golang", []string{"cmd/internal/app", "cmd/internal/web"}},

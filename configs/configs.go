@@ -1,0 +1,203 @@
+package configs
+
+import "time"
+
+// Config is the whole file. The zero value is not usable: start from Default.
+type Config struct {
+	// Node is the stable name of this node, 1 to 63 of a-z, 0-9 and "-". Required.
+	Node string `yaml:"node"`
+	// Home is the node's own directory (an absolute path): its key, its part of the log.
+	// Two nodes never share one. Default /var/lib/fencepost.
+	Home string `yaml:"home"`
+	// Group is the name of the group that the node forms or joins. Default fencepost.
+	Group string `yaml:"group"`
+	// Bootstrap are the names of the nodes that form a new group, the same list on all of
+	// them. Default: see BootstrapNodes.
+	Bootstrap []string `yaml:"bootstrap"`
+	// Seeds are gossip addresses (host:port) of members to join. Default none.
+	Seeds []string `yaml:"seeds"`
+	// Profile chooses all the time-outs together. Default patient.
+	Profile Profile `yaml:"profile"`
+
+	Gossip     Port        `yaml:"gossip"`
+	Cluster    Port        `yaml:"cluster"`
+	Admin      Admin       `yaml:"admin"`
+	Raft       Raft        `yaml:"raft"`
+	Evidence   Evidence    `yaml:"evidence"`
+	Recovery   Recovery    `yaml:"recovery"`
+	Backup     Backup      `yaml:"backup"`
+	Restore    Restore     `yaml:"restore"`
+	Stop       Stop        `yaml:"stop"`
+	Processors []Processor `yaml:"processors"`
+	Databases  []Database  `yaml:"databases"`
+	Storages   []Storage   `yaml:"storages"`
+	Log        Log         `yaml:"log"`
+}
+
+// Profile is a named set of time-outs. The lease TTL is how long a silent run is waited
+// for; a proven death is noticed at once in all of them.
+type Profile string
+
+// Profiles, with their lease TTL.
+const (
+	ProfileLocal   Profile = "local"   // 1 s: tests and demonstrations on one machine
+	ProfileLAN     Profile = "lan"     // 3 s
+	ProfileWAN     Profile = "wan"     // 15 s
+	ProfilePatient Profile = "patient" // 60 s: a hiccup must not throw away a long dump
+)
+
+// Port is one of the node's network ports.
+type Port struct {
+	// Bind is the address (host:port) to listen on; port 0 lets the system choose one.
+	// Only loopback in this version.
+	Bind string `yaml:"bind"`
+	// Advertise is the address (host:port) that others are told. Empty: what was bound.
+	Advertise string `yaml:"advertise"`
+}
+
+// Admin is how the fencepost command reaches the daemon.
+type Admin struct {
+	// Socket is the absolute path of a unix socket, at most 103 bytes long (a limit of the
+	// system). It is made with mode 0600. Default /run/fencepost/fencepost.sock.
+	Socket string `yaml:"socket"`
+}
+
+// Raft bounds the replicated log.
+type Raft struct {
+	// Voters is the number of voting members that the leader keeps: odd, 1 to 7. Three
+	// survive the loss of one, five the loss of two. Default 3.
+	Voters int `yaml:"voters"`
+	// Followers is how many more members keep a copy of the log without voting, 0 to 256;
+	// the rest are told over their sessions. Default 16.
+	Followers int `yaml:"followers"`
+	// ReapAfter is how long a non-voter may be gone before it is forgotten, at least 1m.
+	// Voters are never forgotten by themselves. Default 72h.
+	ReapAfter time.Duration `yaml:"reap_after"`
+	// SnapshotThreshold is the number of log entries after which a snapshot is taken, 64
+	// to 1048576. Larger: longer restarts; smaller: more writing. Default 8192.
+	SnapshotThreshold int `yaml:"snapshot_threshold"`
+}
+
+// Evidence switches kinds of proof of death.
+type Evidence struct {
+	// Refused accepts "its host refuses all its ports" as proof. Switch it off where a
+	// firewall answers for machines that are only unreachable. Default true.
+	Refused bool `yaml:"refused"`
+}
+
+// Selector names the rule by which recoverers are chosen.
+type Selector string
+
+// Selectors.
+const (
+	SelectorRendezvous Selector = "rendezvous" // spreads a dead node's components
+	SelectorSuccessor  Selector = "successor"  // the next in join order
+)
+
+// Recovery is how a dead member's work is taken over.
+type Recovery struct {
+	// Selector orders the candidates. Default rendezvous.
+	Selector Selector `yaml:"selector"`
+	// FenceTTL is how long a recoverer may be silent before the next one is appointed, 1s
+	// to 1h. Default 30s.
+	FenceTTL time.Duration `yaml:"fence_ttl"`
+	// MaxAttempts is how often one recoverer tries before the next one does, 1 to 100.
+	// Default 3.
+	MaxAttempts int `yaml:"max_attempts"`
+}
+
+// OnFailure says what becomes of an attempt that failed or whose node died.
+type OnFailure string
+
+// What to do after a reverted attempt.
+const (
+	Rerun  OnFailure = "rerun"  // try again, up to MaxAttempts
+	Revert OnFailure = "revert" // leave it reverted
+)
+
+// Backup bounds the making of backups.
+type Backup struct {
+	// Require says how many storages must hold the backup before it counts as completed:
+	// all, any, or a number. Default all.
+	Require Require `yaml:"require"`
+	// MaxConcurrent is how many backups this node makes at once, 1 to 64. Default 2.
+	MaxConcurrent int `yaml:"max_concurrent"`
+	// RateLimit bounds the bytes per second read from one database; 0 is no limit.
+	// Default 0.
+	RateLimit ByteSize `yaml:"rate_limit"`
+	// OnFailure is what follows a reverted attempt. Default rerun.
+	OnFailure OnFailure `yaml:"on_failure"`
+	// MaxAttempts bounds the attempts of one task, 1 to 100. Default 3.
+	MaxAttempts int `yaml:"max_attempts"`
+}
+
+// Restore bounds the restoring of backups.
+type Restore struct {
+	// KeepOld is how long the replaced database is kept as the undo; 0 drops it at once.
+	// Default 24h.
+	KeepOld time.Duration `yaml:"keep_old"`
+	// StartWithin is how long after it was asked for a restore may still begin, at least
+	// 1s; later it expires, since what was right then may be wrong now. Default 15m.
+	StartWithin time.Duration `yaml:"start_within"`
+	// Jobs is how many indexes and constraints are built at once, 1 to 64. Default 1.
+	Jobs int `yaml:"jobs"`
+}
+
+// Stop is how the daemon goes down.
+type Stop struct {
+	// Grace is how long running work may take to end by itself, 0s to 1h. Default 30s.
+	Grace time.Duration `yaml:"grace"`
+}
+
+// Processor is one byte filter between a database and its storages.
+type Processor struct {
+	// Kind is zstd.
+	Kind string `yaml:"kind"`
+	// Level is the compression level, 1 (fast) to 22 (small). Default 3.
+	Level int `yaml:"level"`
+	// Precedence orders the filters, 0 to 1000, no two alike: on the way into a storage
+	// the highest comes first. Default 100.
+	Precedence int `yaml:"precedence"`
+}
+
+// Database is a source of backups.
+type Database struct {
+	// Name is what commands, tasks and object paths call it: 1 to 63 of a-z, 0-9 and
+	// "_.-", beginning with a letter or digit.
+	Name string `yaml:"name"`
+	// DSN is the connection: postgres://user:password@host:port/database, or
+	// host=... dbname=..., or a reference env:NAME or file:PATH.
+	DSN DSN `yaml:"dsn"`
+}
+
+// Storage is a place where backups are kept.
+type Storage struct {
+	// Name is what commands and manifests call it; same alphabet as a database's.
+	Name string `yaml:"name"`
+	// Kind is local (a directory) or mem (this process's memory, for trying out).
+	Kind string `yaml:"kind"`
+	// Path is the directory of a local storage, absolute; empty for mem.
+	Path string `yaml:"path"`
+}
+
+// Log is what the daemon writes to its standard error.
+type Log struct {
+	// Level is debug, info, warn or error. Default info.
+	Level string `yaml:"level"`
+	// Format is text or json. Default text.
+	Format string `yaml:"format"`
+}
+
+// BootstrapNodes are the nodes that form a new group when this node finds none: the
+// configured list; without one the node alone when there are no seeds; and nobody when
+// there are: then the node only joins.
+func (c *Config) BootstrapNodes() []string {
+	switch {
+	case len(c.Bootstrap) > 0:
+		return c.Bootstrap
+	case len(c.Seeds) == 0:
+		return []string{c.Node}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,49 @@
+package configs
+
+import "time"
+
+// Default is the configuration of a node of which nothing was said but its name (which
+// has no default: Node is empty).
+func Default() Config {
+	return Config{
+		Home:      "/var/lib/fencepost",
+		Group:     "fencepost",
+		Bootstrap: []string{},
+		Seeds:     []string{},
+		Profile:   ProfilePatient,
+		Gossip:    Port{Bind: "127.0.0.1:7946"},
+		Cluster:   Port{Bind: "127.0.0.1:7947"},
+		Admin:     Admin{Socket: "/run/fencepost/fencepost.sock"},
+		Raft: Raft{
+			Voters:            3,
+			Followers:         16,
+			ReapAfter:         72 * time.Hour,
+			SnapshotThreshold: 8192,
+		},
+		Evidence: Evidence{Refused: true},
+		Recovery: Recovery{
+			Selector:    SelectorRendezvous,
+			FenceTTL:    30 * time.Second,
+			MaxAttempts: 3,
+		},
+		Backup: Backup{
+			Require:       RequireAll,
+			MaxConcurrent: 2,
+			OnFailure:     Rerun,
+			MaxAttempts:   3,
+		},
+		Restore: Restore{
+			KeepOld:     24 * time.Hour,
+			StartWithin: 15 * time.Minute,
+			Jobs:        1,
+		},
+		Stop:       Stop{Grace: 30 * time.Second},
+		Processors: []Processor{{Kind: "zstd", Level: 3, Precedence: 100}},
+		Databases:  []Database{},
+		Storages:   []Storage{},
+		Log:        Log{Level: "info", Format: "text"},
+	}
+}
+
+// setDefaults fills an entry of the list processors before the file's words are read.
+func (p *Processor) setDefaults() { *p = Processor{Kind: "zstd", Level: 3, Precedence: 100} }

@@ -1,0 +1,164 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+)
+
+// DSN is a connection string that keeps its password to itself. It prints as user, host,
+// port and database, with *** where a password stands, whatever the verb, in JSON, text
+// and logs alike. Resolve is the only way to the secret.
+type DSN struct{ raw string }
+
+// NewDSN takes a connection string or a reference (env:NAME, file:PATH) as in the file.
+func NewDSN(raw string) DSN { return DSN{raw: raw} }
+
+// Resolve gives the connection string with its password: the value itself, or that of
+// the environment variable or the first line of the file it refers to. It reads a file,
+// so it may block. Errors name the reference, never the value. The result must not be
+// logged or put into the argument list of a process.
+func (d DSN) Resolve() (string, error) {
+	value, err := d.fetch()
+	if err != nil {
+		return "", err
+	}
+	if problem := shapeProblem(value); problem != "" {
+		return "", fmt.Errorf("%s: %s", d, problem)
+	}
+	return value, nil
+}
+
+func (d DSN) fetch() (string, error) {
+	kind, name := d.reference()
+	switch kind {
+	case "env":
+		value := os.Getenv(name)
+		if value == "" {
+			return "", fmt.Errorf("environment variable %s is not set", name)
+		}
+		return value, nil
+	case "file":
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("read the connection string: %w", err)
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		return strings.TrimSpace(line), nil
+	default:
+		return d.raw, nil
+	}
+}
+
+// reference splits env:NAME and file:PATH; kind is empty for a connection string.
+func (d DSN) reference() (kind, name string) {
+	if name, ok := strings.CutPrefix(d.raw, "env:"); ok {
+		return "env", name
+	}
+	if name, ok := strings.CutPrefix(d.raw, "file:"); ok {
+		return "file", name
+	}
+	return "", ""
+}
+
+// problem is why d cannot be used, in words without its value; empty when it can.
+func (d DSN) problem() string {
+	switch kind, name := d.reference(); {
+	case d.raw == "":
+		return "is missing: write postgres://user@host:5432/database, env:NAME or file:PATH"
+	case kind != "" && name == "":
+		return "refers to nothing: write env:NAME or file:PATH"
+	case kind == "file" && !strings.HasPrefix(name, "/"):
+		return "refers to a relative path: write file: and an absolute one"
+	case kind != "":
+		return ""
+	default:
+		return shapeProblem(d.raw)
+	}
+}
+
+func shapeProblem(value string) string {
+	if isURL(value) {
+		if _, err := url.Parse(value); err != nil {
+			return "is not a valid URL: percent-encode special characters of the password"
+		}
+		return ""
+	}
+	if !strings.Contains(value, "=") {
+		return "is no connection string: write postgres://user@host:5432/database or host=... dbname=..."
+	}
+	return ""
+}
+
+func isURL(value string) bool {
+	return strings.HasPrefix(value, "postgres://") || strings.HasPrefix(value, "postgresql://")
+}
+
+// String is the connection without its password, or the reference as it stands.
+func (d DSN) String() string {
+	kind, _ := d.reference()
+	switch {
+	case kind != "" || d.raw == "":
+		return d.raw
+	case isURL(d.raw):
+		return redactURL(d.raw)
+	default:
+		return redactWords(d.raw)
+	}
+}
+
+// redactURL keeps user, host and path; the query is dropped, it may hold passwords too.
+func redactURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "postgres://***"
+	}
+	shown := u.Scheme + "://"
+	if u.User != nil {
+		shown += url.User(u.User.Username()).String()
+		if _, has := u.User.Password(); has {
+			shown += ":***"
+		}
+		shown += "@"
+	}
+	return shown + u.Host + u.EscapedPath()
+}
+
+// redactWords keeps the well-known harmless words of the host=... form. A value in quotes
+// may contain anything, so it is shown only when it has none.
+func redactWords(raw string) string {
+	if strings.ContainsAny(raw, `'\`) {
+		return "***"
+	}
+	var shown []string
+	for _, word := range strings.Fields(raw) {
+		key, value, ok := strings.Cut(word, "=")
+		switch {
+		case ok && value != "" && slices.Contains([]string{"host", "port", "user", "dbname"}, key):
+			shown = append(shown, word)
+		case key == "password":
+			shown = append(shown, "password=***")
+		}
+	}
+	return strings.Join(shown, " ")
+}
+
+// Format makes every verb print String.
+func (d DSN) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, d.String()) }
+
+// MarshalText is String: JSON and YAML documents and logs never hold the password.
+func (d DSN) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText is refused: what was printed is not what was configured.
+func (d *DSN) UnmarshalText([]byte) error {
+	return errors.New("a printed dsn has lost its password")
+}
+
+func (d *DSN) parse(text string) error {
+	*d = NewDSN(text)
+	return nil
+}

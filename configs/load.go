@@ -1,0 +1,153 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+)
+
+// Prefix is what the names of all environment variables of ours begin with.
+const Prefix = "FENCEPOST_"
+
+// Load reads the file at path and the process's environment into a valid Config. The
+// error is an *Error when the file could be read but something in it is wrong.
+func Load(path string) (*Config, error) { return LoadWith(path, os.Environ()) }
+
+// LoadWith is Load with the environment (NAME=value, as os.Environ gives it) as a value.
+func LoadWith(path string, environ []string) (*Config, error) {
+	c, ps, err := read(path, environ)
+	if err != nil {
+		return nil, err
+	}
+	var invalid *Error
+	if len(ps) == 0 && errors.As(c.Validate(), &invalid) {
+		ps = invalid.Problems
+	}
+	if err := ps.err(path); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// read is Load without the rules of Validate.
+func read(path string, environ []string) (*Config, problems, error) {
+	v, err := open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := Default()
+	for name, value := range encode(reflect.ValueOf(d)).(map[string]any) {
+		setDefaults(v, name, value)
+	}
+	variables := applyEnvironment(v, environ)
+
+	var c Config
+	var ps problems
+	decode(v.AllSettings(), reflect.ValueOf(&c).Elem(), "", &ps)
+	return &c, append(ps, unknownVariables(variables, &c)...), nil
+}
+
+func open(path string) (*viper.Viper, error) {
+	v := viper.New()
+	v.SetConfigFile(path)
+	v.SetConfigType("yaml")
+	err := v.ReadInConfig()
+	var syntax viper.ConfigParseError
+	switch {
+	case errors.As(err, &syntax):
+		return nil, &Error{File: path, Problems: []Problem{{Path: "yaml", Text: oneLine(syntax.Unwrap())}}}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read the configuration: %w: `fencepost init` writes one", err)
+	case err != nil:
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return v, nil
+}
+
+// quoted is what the YAML parser repeats of a file; it could be part of a password.
+var quoted = regexp.MustCompile("`[^`]*`")
+
+func oneLine(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	return strings.Join(strings.Fields(quoted.ReplaceAllString(text, "`...`")), " ")
+}
+
+func setDefaults(v *viper.Viper, path string, value any) {
+	if section, ok := value.(map[string]any); ok {
+		for name, value := range section {
+			setDefaults(v, join(path, name), value)
+		}
+		return
+	}
+	v.SetDefault(path, value)
+}
+
+// applyEnvironment puts the variables that are keys over what the file says, and gives
+// the names of those that are not.
+func applyEnvironment(v *viper.Viper, environ []string) (unknown []string) {
+	paths := map[string]string{}
+	for _, f := range leaves(reflect.TypeFor[Config](), "") {
+		if !f.list() {
+			paths[variable(f.path)] = f.path
+		}
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, Prefix) || value == "" {
+			continue
+		}
+		if path, ok := paths[name]; ok {
+			v.Set(path, value)
+			continue
+		}
+		unknown = append(unknown, name)
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// variable is the name of the environment variable for a key.
+func variable(path string) string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+// unknownVariables reports the names that are nobody's: not the program's own, and no
+// dsn refers to them.
+func unknownVariables(names []string, c *Config) problems {
+	allowed := []string{Prefix + "CONFIG", Prefix + "SOCKET", Prefix + "LONG"}
+	for _, d := range c.Databases {
+		if kind, name := d.DSN.reference(); kind == "env" {
+			allowed = append(allowed, name)
+		}
+	}
+	var known []string
+	var ps problems
+	for _, f := range leaves(reflect.TypeFor[Config](), "") {
+		if !f.list() {
+			known = append(known, variable(f.path))
+			continue
+		}
+		if name := variable(f.path); slices.Contains(names, name) {
+			ps.add(name, "the list %s comes from the file only; a dsn may be env:NAME", f.path)
+			allowed = append(allowed, name)
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(allowed, name) {
+			continue
+		}
+		remedy := ": unset it"
+		if near := nearest(name, known); near != "" {
+			remedy = fmt.Sprintf(": did you mean %s?", near)
+		}
+		ps.add(name, "unknown environment variable%s", remedy)
+	}
+	return ps
+}

@@ -1,0 +1,160 @@
+package configs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func valid() Config {
+	c := Default()
+	c.Node = "n1"
+	return c
+}
+
+func TestDefaultIsValid(t *testing.T) {
+	c := valid()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBounds changes one thing and expects one problem that names its path; or none.
+func TestBounds(t *testing.T) {
+	local := func(name, path string) Storage { return Storage{Name: name, Kind: "local", Path: path} }
+	db := func(name, dsn string) Database { return Database{Name: name, DSN: NewDSN(dsn)} }
+	cases := []struct {
+		name   string
+		change func(*Config)
+		want   string // beginning of the only problem; empty: valid
+	}{
+		{"node missing", func(c *Config) { c.Node = "" }, "node: is missing"},
+		{"node in capitals", func(c *Config) { c.Node = "N1" }, `node: is "N1", want 1 to 63`},
+		{"node with a dot", func(c *Config) { c.Node = "n.1" }, "node: is"},
+		{"node of 63", func(c *Config) { c.Node = strings.Repeat("a", 63) }, ""},
+		{"node of 64", func(c *Config) { c.Node = strings.Repeat("a", 64) }, "node: is"},
+		{"group", func(c *Config) { c.Group = "a b" }, "group: is"},
+		{"home missing", func(c *Config) { c.Home = "" }, "home: is missing"},
+		{"home relative", func(c *Config) { c.Home = "data" }, `home: is "data", want an absolute path`},
+		{"profile", func(c *Config) { c.Profile = "fast" }, `profile: is "fast", want one of local, lan, wan, patient`},
+		{"socket relative", func(c *Config) { c.Admin.Socket = "x.sock" }, "admin.socket: is"},
+		{"socket of 103", func(c *Config) { c.Admin.Socket = "/" + strings.Repeat("a", 102) }, ""},
+		{"socket of 104", func(c *Config) { c.Admin.Socket = "/" + strings.Repeat("a", 103) }, "admin.socket: is 104 bytes long"},
+
+		{"bind beyond loopback", func(c *Config) { c.Gossip.Bind = "0.0.0.0:7946" }, `gossip.bind: is "0.0.0.0:7946", beyond loopback`},
+		{"bind to an address", func(c *Config) { c.Cluster.Bind = "10.0.0.1:7947" }, `cluster.bind: is "10.0.0.1:7947", beyond loopback`},
+		{"bind to a name", func(c *Config) { c.Cluster.Bind = "example.org:7947" }, "cluster.bind: is"},
+		{"bind to localhost", func(c *Config) { c.Cluster.Bind = "localhost:7947" }, ""},
+		{"bind to all", func(c *Config) { c.Gossip.Bind = ":7946" }, "gossip.bind: is"},
+		{"bind without port", func(c *Config) { c.Gossip.Bind = "127.0.0.1" }, "gossip.bind: is"},
+		{"bind to any port", func(c *Config) { c.Gossip.Bind = "127.0.0.2:0" }, ""},
+		{"bind to port 65536", func(c *Config) { c.Gossip.Bind = "127.0.0.1:65536" }, "gossip.bind: is"},
+		{"bind IPv6", func(c *Config) { c.Gossip.Bind = "[::1]:7946" }, ""},
+		{"bind twice", func(c *Config) { c.Cluster.Bind = c.Gossip.Bind }, `cluster.bind: is "127.0.0.1:7946", as gossip.bind`},
+		{"any port twice", func(c *Config) { c.Gossip.Bind, c.Cluster.Bind = "127.0.0.1:0", "127.0.0.1:0" }, ""},
+		{"advertise port 0", func(c *Config) { c.Gossip.Advertise = "127.0.0.1:0" }, "gossip.advertise: is"},
+		{"advertise beyond loopback", func(c *Config) { c.Cluster.Advertise = "192.0.2.1:7947" }, "cluster.advertise: is"},
+
+		{"bootstrap alone", func(c *Config) { c.Bootstrap = []string{"n1"} }, ""},
+		{"bootstrap without this", func(c *Config) { c.Bootstrap = []string{"n2"} }, `bootstrap: does not name this node "n1"`},
+		{"bootstrap without this, seeds", func(c *Config) { c.Bootstrap, c.Seeds = []string{"n2"}, []string{"127.0.0.1:1"} }, ""},
+		{"bootstrap twice", func(c *Config) { c.Bootstrap = []string{"n1", "n2", "n1"} }, `bootstrap[2]: is "n1", as bootstrap[0] is`},
+		{"bootstrap name", func(c *Config) { c.Bootstrap = []string{"n1", "n 2"} }, "bootstrap[1]: is"},
+		{"seed without port", func(c *Config) { c.Seeds = []string{"127.0.0.1"} }, "seeds[0]: is"},
+		{"seed port 0", func(c *Config) { c.Seeds = []string{"127.0.0.1:0"} }, "seeds[0]: is"},
+		{"seed twice", func(c *Config) { c.Seeds = []string{"127.0.0.1:1", "127.0.0.1:1"} }, "seeds[1]: is"},
+
+		{"no voters", func(c *Config) { c.Raft.Voters = 0 }, "raft.voters: is 0, want 1 to 7"},
+		{"even voters", func(c *Config) { c.Raft.Voters = 2 }, "raft.voters: is 2, want an odd number"},
+		{"seven voters", func(c *Config) { c.Raft.Voters = 7 }, ""},
+		{"nine voters", func(c *Config) { c.Raft.Voters = 9 }, "raft.voters: is 9, want 1 to 7"},
+		{"followers", func(c *Config) { c.Raft.Followers = -1 }, "raft.followers: is -1, want 0 to 256"},
+		{"reap", func(c *Config) { c.Raft.ReapAfter = time.Second }, "raft.reap_after: is 1s, want 1m0s to"},
+		{"snapshots", func(c *Config) { c.Raft.SnapshotThreshold = 1 }, "raft.snapshot_threshold: is 1"},
+		{"selector", func(c *Config) { c.Recovery.Selector = "first" }, "recovery.selector: is"},
+		{"fence", func(c *Config) { c.Recovery.FenceTTL = time.Millisecond }, "recovery.fence_ttl: is 1ms, want 1s to"},
+		{"recovery attempts", func(c *Config) { c.Recovery.MaxAttempts = 0 }, "recovery.max_attempts: is 0"},
+		{"concurrent", func(c *Config) { c.Backup.MaxConcurrent = 65 }, "backup.max_concurrent: is 65, want 1 to 64"},
+		{"backup attempts", func(c *Config) { c.Backup.MaxAttempts = 101 }, "backup.max_attempts: is 101"},
+		{"on failure", func(c *Config) { c.Backup.OnFailure = "panic" }, "backup.on_failure: is"},
+		{"rate", func(c *Config) { c.Backup.RateLimit = -1 }, "backup.rate_limit: is -1"},
+		{"keep", func(c *Config) { c.Restore.KeepOld = -1 }, "restore.keep_old: is -1ns"},
+		{"start within", func(c *Config) { c.Restore.StartWithin = 0 }, "restore.start_within: is 0s"},
+		{"jobs", func(c *Config) { c.Restore.Jobs = 0 }, "restore.jobs: is 0"},
+		{"grace", func(c *Config) { c.Stop.Grace = 2 * time.Hour }, "stop.grace: is 2h0m0s"},
+		{"log level", func(c *Config) { c.Log.Level = "loud" }, "log.level: is"},
+		{"log format", func(c *Config) { c.Log.Format = "xml" }, "log.format: is"},
+
+		{"no processors", func(c *Config) { c.Processors = nil }, ""},
+		{"processor kind", func(c *Config) { c.Processors[0].Kind = "rar" }, `processors[0].kind: is "rar", want one of zstd`},
+		{"processor level", func(c *Config) { c.Processors[0].Level = 23 }, "processors[0].level: is 23, want 1 to 22"},
+		{"precedence twice", func(c *Config) { c.Processors = append(c.Processors, c.Processors[0]) }, "processors[1].precedence: is 100, as that of processors[0]"},
+
+		{"database", func(c *Config) { c.Databases = []Database{db("shop.main-1_a", "postgres://h/d")} }, ""},
+		{"database name empty", func(c *Config) { c.Databases = []Database{db("", "postgres://h/d")} }, "databases[0].name: is"},
+		{"database name climbs", func(c *Config) { c.Databases = []Database{db("../x", "postgres://h/d")} }, "databases[0].name: is"},
+		{"database name dots", func(c *Config) { c.Databases = []Database{db("..", "postgres://h/d")} }, "databases[0].name: is"},
+		{"database twice", func(c *Config) { c.Databases = []Database{db("a", "postgres://h/d"), db("a", "env:X")} }, "databases[1].name: is"},
+		{"dsn missing", func(c *Config) { c.Databases = []Database{db("a", "")} }, "databases[0].dsn: is missing"},
+		{"dsn is a word", func(c *Config) { c.Databases = []Database{db("a", "hunter2")} }, "databases[0].dsn: is no connection string"},
+		{"dsn is no URL", func(c *Config) { c.Databases = []Database{db("a", "postgres://u:hunter%2@h/d")} }, "databases[0].dsn: is not a valid URL"},
+		{"dsn refers to nothing", func(c *Config) { c.Databases = []Database{db("a", "env:")} }, "databases[0].dsn: refers to nothing"},
+		{"dsn refers to a relative file", func(c *Config) { c.Databases = []Database{db("a", "file:x")} }, "databases[0].dsn: refers to a relative path"},
+
+		{"storage kind", func(c *Config) { c.Storages = []Storage{{Name: "a", Kind: "tape"}} }, "storages[0].kind: is"},
+		{"storage without path", func(c *Config) { c.Storages = []Storage{local("a", "")} }, "storages[0].path: is missing"},
+		{"storage path relative", func(c *Config) { c.Storages = []Storage{local("a", "x")} }, "storages[0].path: is"},
+		{"memory with a path", func(c *Config) { c.Storages = []Storage{{Name: "a", Kind: "mem", Path: "/x"}} }, "storages[0].path: is set"},
+		{"storage twice", func(c *Config) { c.Storages = []Storage{local("a", "/x"), local("a", "/y")} }, "storages[1].name: is"},
+		{"storage path twice", func(c *Config) { c.Storages = []Storage{local("a", "/x"), local("b", "/x/")} }, "storages[1].path: is"},
+		{"require too many", func(c *Config) { c.Storages, c.Backup.Require = []Storage{local("a", "/x")}, 2 }, "backup.require: is 2, but there are 1"},
+		{"require any of one", func(c *Config) { c.Storages, c.Backup.Require = []Storage{local("a", "/x")}, RequireAny }, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			config := valid()
+			c.change(&config)
+			err := config.Validate()
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("no problem")
+			}
+			got := lines(t, err)
+			if len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
+				t.Fatalf("problems %q, want one that begins %q", got, c.want)
+			}
+			if strings.Contains(got[0], "hunter") {
+				t.Fatalf("a secret in %q", got[0])
+			}
+		})
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	c := valid()
+	c.Node, c.Raft.Voters, c.Log.Level = "", 4, "loud"
+	if got := lines(t, c.Validate()); len(got) != 3 {
+		t.Fatalf("problems %q, want three", got)
+	}
+}
+
+func TestBootstrapNodes(t *testing.T) {
+	c := valid()
+	if got := c.BootstrapNodes(); !slices.Equal(got, []string{"n1"}) {
+		t.Errorf("alone: %v", got)
+	}
+	c.Seeds = []string{"127.0.0.1:1"}
+	if got := c.BootstrapNodes(); len(got) != 0 {
+		t.Errorf("with seeds only: %v, want none: the node joins", got)
+	}
+	c.Bootstrap = []string{"n1", "n2"}
+	if got := c.BootstrapNodes(); !slices.Equal(got, c.Bootstrap) {
+		t.Errorf("listed: %v", got)
+	}
+}
