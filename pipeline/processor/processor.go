@@ -25,7 +25,8 @@ type Processor interface {
 	// processors of one chain never share a precedence.
 	Precedence() int
 	// Wrap returns a writer whose bytes go through the filter to w. Close completes the stream (end marker, checksum)
-	// and does not close w; without Close what was written is detectably cut. After an error every call fails.
+	// and does not close w; without Close what was written is detectably cut, and nothing has to be released. After an
+	// error every call fails.
 	Wrap(w io.Writer) (io.WriteCloser, error)
 	// Unwrap returns a reader of the original bytes. It answers io.EOF only after the end marker was seen and nothing
 	// follows; a cut stream is ErrTruncated, never a clean end. Close releases resources and does not close r.
