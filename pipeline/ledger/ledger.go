@@ -115,7 +115,8 @@ type Progress struct {
 // BackupState is the state of a backup's entry.
 type BackupState string
 
-// States of a backup. An entry never leaves BackupGone, and leaves BackupCompleted only for BackupDeleting.
+// States of a backup. An entry never leaves BackupGone, and leaves BackupCompleted only for BackupDeleting. An attempt
+// that came to nothing leaves its entry BackupGone too, so that a sweep still knows the backup's id.
 const (
 	BackupCreating  BackupState = "creating"
 	BackupCompleted BackupState = "completed"
@@ -136,6 +137,7 @@ type Backup struct {
 	Copies    []Copy      `json:"copies"`
 	Created   time.Time   `json:"created"`
 	Completed time.Time   `json:"completed,omitzero"`
+	Gone      time.Time   `json:"gone,omitzero"` // when the entry became BackupGone
 }
 
 // Copy is a backup in one storage.
@@ -197,7 +199,9 @@ type Tasks interface {
 	// the stored token is smaller and the state is not final, raises Attempt by one, leaves the state as it was, and
 	// returns the row as it was before. ErrFinal when the task has ended, ErrFenced when the guard does not stand.
 	Take(ctx context.Context, g Guard, id, node string) (before Task, err error)
-	// Write makes a guarded change; the stored token must be g.Token. ErrFenced, ErrFinal as above.
+	// Write makes a guarded change; the stored token must be g.Token. ErrFenced, ErrFinal as above. Identity and
+	// ownership (id, type, token, run, node, creation time) stay as stored whatever c.Task says; Attempt too, but that
+	// a write of State Planned may give back the present attempt (Attempt one lower: a planned stop costs none).
 	Write(ctx context.Context, g Guard, c Change) error
 	// RequestCancel notes that by wants the task cancelled; ErrFinal when it has ended. Idempotent.
 	RequestCancel(ctx context.Context, id, by string) error
