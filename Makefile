@@ -15,7 +15,7 @@ help: ## List the targets, one sentence each.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: deps
-deps: ## Install PostgreSQL 15 and iproute2 when they are missing, or say exactly what to install.
+deps: ## Install PostgreSQL 15, zstd and iproute2 when they are missing, or say exactly what to install.
 	@.ci/deps
 
 .PHONY: build
@@ -56,10 +56,9 @@ generate: ## Write the protobuf code of gms/internal/wire anew, with the generat
 	@command -v protoc >/dev/null || { echo "protoc is missing: install the package protobuf-compiler"; exit 1; }
 	@mkdir -p bin/tools
 	@$(GO) build -o bin/tools/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
-	@PATH="$$PWD/bin/tools:$$PATH" protoc -I . \
+	@cd gms/internal/wire && PATH="$(CURDIR)/bin/tools:$$PATH" protoc -I . \
 		--go_out=. --go_opt=paths=source_relative \
-		--go-grpc_out=. --go-grpc_opt=paths=source_relative \
-		gms/internal/wire/*.proto
+		--go-grpc_out=. --go-grpc_opt=paths=source_relative *.proto
 
 .PHONY: clean
 clean: ## Remove what the other targets built.

@@ -4,7 +4,8 @@ import "time"
 
 // Config is the whole file. The zero value is not usable: start from Default.
 type Config struct {
-	// Node is the stable name of this node, 1 to 63 of a-z, 0-9 and "-". Required.
+	// Node is the stable name of this node, 1 to 63 of a-z, 0-9 and "-", which
+	// is not at an end. Required.
 	Node string `yaml:"node"`
 	// Home is the node's own directory (an absolute path): its key, its part of the log.
 	// Two nodes never share one. Default /var/lib/fencepost.
@@ -67,7 +68,7 @@ type Raft struct {
 	// Voters is the number of voting members that the leader keeps: odd, 1 to 7. Three
 	// survive the loss of one, five the loss of two. Default 3.
 	Voters int `yaml:"voters"`
-	// Followers is how many more members keep a copy of the log without voting, 0 to 256;
+	// Followers is how many more members keep a copy of the log without voting, 1 to 256;
 	// the rest are told over their sessions. Default 16.
 	Followers int `yaml:"followers"`
 	// ReapAfter is how long a non-voter may be gone before it is forgotten, at least 1m.

@@ -65,7 +65,7 @@ profile: local
 gossip: {bind: "127.0.0.1:0", advertise: "127.0.0.1:9"}
 cluster: {bind: "[::1]:7"}
 admin: {socket: /srv/n2.sock}
-raft: {voters: 5, followers: 0, reap_after: 1h, snapshot_threshold: 64}
+raft: {voters: 5, followers: 1, reap_after: 1h, snapshot_threshold: 64}
 evidence: {refused: false}
 recovery: {selector: successor, fence_ttl: 2s, max_attempts: 1}
 backup: {require: 2, max_concurrent: 1, rate_limit: 20MiB, on_failure: revert, max_attempts: 7}
@@ -89,7 +89,7 @@ log: {level: debug, format: json}
 		Seeds: []string{"127.0.0.1:1", "[::1]:2"}, Profile: ProfileLocal,
 		Gossip: Port{"127.0.0.1:0", "127.0.0.1:9"}, Cluster: Port{Bind: "[::1]:7"},
 		Admin:      Admin{"/srv/n2.sock"},
-		Raft:       Raft{5, 0, time.Hour, 64},
+		Raft:       Raft{5, 1, time.Hour, 64},
 		Recovery:   Recovery{SelectorSuccessor, 2 * time.Second, 1},
 		Backup:     Backup{2, 1, 20 << 20, Revert, 7},
 		Restore:    Restore{0, time.Minute, 4},

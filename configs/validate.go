@@ -16,7 +16,7 @@ import (
 const maxSocket = 103
 
 var (
-	nodeName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+	nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	itemName = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 )
 
@@ -38,10 +38,10 @@ func (c *Config) checkIdentity(ps *problems) {
 	if c.Node == "" {
 		ps.add("node", "is missing: give this node a name, such as n1")
 	} else if !nodeName.MatchString(c.Node) {
-		ps.add("node", "is %q, want 1 to 63 of a-z, 0-9 and -", c.Node)
+		ps.add("node", "is %q, want 1 to 63 of a-z, 0-9 and -, which is not at an end", c.Node)
 	}
 	if !nodeName.MatchString(c.Group) {
-		ps.add("group", "is %q, want 1 to 63 of a-z, 0-9 and -", c.Group)
+		ps.add("group", "is %q, want 1 to 63 of a-z, 0-9 and -, which is not at an end", c.Group)
 	}
 	checkAbsolute(ps, "home", c.Home)
 	checkAbsolute(ps, "admin.socket", c.Admin.Socket)
@@ -124,7 +124,7 @@ func (c *Config) checkLimits(ps *problems) {
 	if c.Raft.Voters >= 1 && c.Raft.Voters <= 7 && c.Raft.Voters%2 == 0 {
 		ps.add("raft.voters", "is %d, want an odd number from 1 to 7: an even one survives no more than the odd one below it", c.Raft.Voters)
 	}
-	checkRange(ps, "raft.followers", c.Raft.Followers, 0, 256)
+	checkRange(ps, "raft.followers", c.Raft.Followers, 1, 256)
 	checkDuration(ps, "raft.reap_after", c.Raft.ReapAfter, time.Minute, 10*365*24*time.Hour)
 	checkRange(ps, "raft.snapshot_threshold", c.Raft.SnapshotThreshold, 64, 1<<20)
 	checkOneOf(ps, "recovery.selector", c.Recovery.Selector, SelectorRendezvous, SelectorSuccessor)
