@@ -866,6 +866,7 @@ type RenewReply struct {
 	RunClosed     bool                   `protobuf:"varint,3,opt,name=run_closed,json=runClosed,proto3" json:"run_closed,omitempty"` // the run is not open at the leader
 	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`                         // who answered, or who may know
 	Term          uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	Fences        []*FenceRenewal        `protobuf:"bytes,6,rep,name=fences,proto3" json:"fences,omitempty"` // of the renewal: those that still stand, and are renewed with it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -933,6 +934,13 @@ func (x *RenewReply) GetTerm() uint64 {
 		return x.Term
 	}
 	return 0
+}
+
+func (x *RenewReply) GetFences() []*FenceRenewal {
+	if x != nil {
+		return x.Fences
+	}
+	return nil
 }
 
 type PingRequest struct {
@@ -1413,7 +1421,7 @@ const file_cluster_proto_rawDesc = "" +
 	"run_closed\x18\x04 \x01(\bR\trunClosed\"^\n" +
 	"\fRenewRequest\x121\n" +
 	"\arenewal\x18\x01 \x01(\v2\x17.fencepost.wire.RenewalR\arenewal\x12\x1b\n" +
-	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\x8d\x01\n" +
+	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\xc3\x01\n" +
 	"\n" +
 	"RenewReply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\"\n" +
@@ -1421,7 +1429,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\n" +
 	"run_closed\x18\x03 \x01(\bR\trunClosed\x12\x16\n" +
 	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x12\n" +
-	"\x04term\x18\x05 \x01(\x04R\x04term\"\x1f\n" +
+	"\x04term\x18\x05 \x01(\x04R\x04term\x124\n" +
+	"\x06fences\x18\x06 \x03(\v2\x1c.fencepost.wire.FenceRenewalR\x06fences\"\x1f\n" +
 	"\vPingRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\fR\x03run\"3\n" +
 	"\tPingReply\x12\x14\n" +
@@ -1509,25 +1518,26 @@ var file_cluster_proto_depIdxs = []int32{
 	12, // 7: fencepost.wire.SessionDown.ack:type_name -> fencepost.wire.RenewReply
 	10, // 8: fencepost.wire.SessionDown.ended:type_name -> fencepost.wire.Ended
 	5,  // 9: fencepost.wire.RenewRequest.renewal:type_name -> fencepost.wire.Renewal
-	3,  // 10: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
-	7,  // 11: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
-	11, // 12: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
-	13, // 13: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
-	15, // 14: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
-	17, // 15: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
-	19, // 16: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
-	4,  // 17: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
-	9,  // 18: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
-	12, // 19: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
-	14, // 20: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
-	16, // 21: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
-	18, // 22: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
-	20, // 23: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
-	17, // [17:24] is the sub-list for method output_type
-	10, // [10:17] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 10: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
+	3,  // 11: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
+	7,  // 12: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
+	11, // 13: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
+	13, // 14: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
+	15, // 15: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
+	17, // 16: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
+	19, // 17: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
+	4,  // 18: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
+	9,  // 19: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
+	12, // 20: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
+	14, // 21: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
+	16, // 22: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
+	18, // 23: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
+	20, // 24: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
+	18, // [18:25] is the sub-list for method output_type
+	11, // [11:18] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
