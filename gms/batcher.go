@@ -1,0 +1,160 @@
+package gms
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// Bounds of one log entry. Entries stay well under Raft's suggested 512 KiB, so that heartbeats are not held up.
+const (
+	batchWindow   = time.Millisecond // longest wait for company while another entry is under way
+	batchCommands = 512
+	batchBytes    = 256 << 10
+)
+
+// proposer commits one entry and returns its results; errors are consensus'.
+type proposer func(ctx context.Context, data []byte) ([]*wire.Result, uint64, error)
+
+type submission struct {
+	commands []*wire.Command
+	size     int
+	reply    chan batchReply // buffered
+}
+
+type batchReply struct {
+	results []*wire.Result
+	index   uint64
+	err     error
+}
+
+// batcher packs the commands that arrive at the leader into entries, so that many grants share one fsync. An entry goes
+// out at once while none is under way; under load commands gather until the one before is committed, at most
+// batchWindow.
+type batcher struct {
+	propose proposer
+	in      chan submission
+	stopped chan struct{}
+	flights sync.WaitGroup
+	landed  chan struct{} // capacity 1: an entry's outcome is known
+}
+
+func newBatcher(p proposer) *batcher {
+	return &batcher{propose: p, in: make(chan submission), stopped: make(chan struct{}), landed: make(chan struct{}, 1)}
+}
+
+// submit gets commands decided in one entry. ctx bounds the wait, not the outcome.
+func (b *batcher) submit(ctx context.Context, commands []*wire.Command) ([]*wire.Result, uint64, error) {
+	s := submission{commands: commands, reply: make(chan batchReply, 1)}
+	for _, c := range commands {
+		s.size += proto.Size(c)
+	}
+	select {
+	case b.in <- s:
+	case <-b.stopped:
+		return nil, 0, errUnreached
+	case <-ctx.Done():
+		return nil, 0, errUnreached
+	}
+	select {
+	case r := <-s.reply:
+		return r.results, r.index, r.err
+	case <-ctx.Done():
+		return nil, 0, context.Cause(ctx)
+	}
+}
+
+// run owns the batcher until ctx ends, and then waits for what is under way.
+func (b *batcher) run(ctx context.Context) {
+	defer b.flights.Wait()
+	defer close(b.stopped)
+	busy := false
+	var held *submission
+	for {
+		batch := held
+		if batch == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-b.landed:
+				busy = false
+				continue
+			case s := <-b.in:
+				batch = &s
+			}
+		}
+		var all []submission
+		all, held = b.gather(ctx, *batch, &busy)
+		busy = true
+		b.flights.Go(func() { b.fly(ctx, all) })
+	}
+}
+
+// gather collects what is waiting; held is what did not fit any more.
+func (b *batcher) gather(ctx context.Context, first submission, busy *bool) (all []submission, held *submission) {
+	all = []submission{first}
+	commands, size := len(first.commands), first.size
+	window := time.NewTimer(batchWindow)
+	defer window.Stop()
+	for {
+		var s submission
+		select {
+		case s = <-b.in:
+		default:
+			if !*busy {
+				return all, nil
+			}
+			select {
+			case s = <-b.in:
+			case <-b.landed:
+				*busy = false
+				continue
+			case <-window.C:
+				return all, nil
+			case <-ctx.Done():
+				return all, nil
+			}
+		}
+		if commands+len(s.commands) > batchCommands || size+s.size > batchBytes {
+			return all, &s
+		}
+		all = append(all, s)
+		commands += len(s.commands)
+		size += s.size
+	}
+}
+
+func (b *batcher) fly(ctx context.Context, all []submission) {
+	entry := &wire.Entry{Version: wire.Protocol}
+	for _, s := range all {
+		entry.Commands = append(entry.Commands, s.commands...)
+	}
+	data, err := proto.Marshal(entry)
+	var r batchReply
+	if err == nil {
+		r.results, r.index, r.err = b.propose(ctx, data)
+	} else {
+		r.err = errors.Join(errUnreached, err)
+	}
+	if r.err == nil && len(r.results) != len(entry.GetCommands()) {
+		r = batchReply{err: errors.New("entry was answered with another number of results")}
+	}
+	at := 0
+	for _, s := range all {
+		mine := r
+		if r.err == nil {
+			mine.results = r.results[at : at+len(s.commands)]
+			at += len(s.commands)
+		}
+		s.reply <- mine
+	}
+	select {
+	case b.landed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,73 @@
+package gms
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that a host branches on. Group's methods wrap them with what was being done.
+var (
+	// ErrUnknown: the outcome of a command is not known: it may or may not have taken effect, or may still.
+	ErrUnknown = errors.New("outcome is unknown")
+	// ErrNoQuorum: no leader could be asked in time; nothing was changed by this call.
+	ErrNoQuorum = errors.New("no leader can be reached")
+	// ErrRunClosed: this run is closed. The node opens a new one by itself; what the old run held is being recovered.
+	ErrRunClosed = errors.New("run is closed")
+	// ErrLeaseExpired: the run's lease has run out; nothing new may be started until it is renewed.
+	ErrLeaseExpired = errors.New("lease has expired")
+	// ErrBusy: held by somebody else.
+	ErrBusy = errors.New("held by another")
+	// ErrNotHolder: the token is not the present holder's.
+	ErrNotHolder = errors.New("not the holder")
+	// ErrConflict: a condition on a key's version did not hold.
+	ErrConflict = errors.New("version has changed")
+	// ErrFenced: a condition on a run, a claim or a fence did not hold: a successor has taken over.
+	ErrFenced = errors.New("fenced")
+	// ErrNotFound: no such entry.
+	ErrNotFound = errors.New("not found")
+	// ErrTooLarge: a value or a name is over its bound.
+	ErrTooLarge = errors.New("too large")
+	// ErrQuarantined: the item may not be claimed until an operator frees it.
+	ErrQuarantined = errors.New("item is quarantined")
+	// ErrNameTaken: another process stands under this node's name.
+	ErrNameTaken = errors.New("node name is taken")
+	// ErrOtherHome: the group knows this node name with another home.
+	ErrOtherHome = errors.New("node is on record with another home")
+	// ErrOlderHome: the home holds less of the log than the group knows it to have held: it was restored from a copy.
+	ErrOlderHome = errors.New("home is older than the group's record of it")
+	// ErrHomeInUse: another process holds the home.
+	ErrHomeInUse = errors.New("home is in use")
+	// ErrOtherGroup: the home, or the member that answered, belongs to another group.
+	ErrOtherGroup = errors.New("belongs to another group")
+	// ErrDiskStalled: a write to the home's disk has not returned for too long; the process must end.
+	ErrDiskStalled = errors.New("disk is stalled")
+	// ErrDiverged: this replica's state is not the leader's; the process must end and the home be replaced.
+	ErrDiverged = errors.New("replica has diverged")
+	// ErrStopped: the group is stopped.
+	ErrStopped = errors.New("group is stopped")
+)
+
+// HolderError is ErrBusy with its holder.
+type HolderError struct {
+	Run  string // hex id of the run that holds
+	Node string // its node, when known
+}
+
+// Error names the holder.
+func (e *HolderError) Error() string { return fmt.Sprintf("held by %s (run %s)", e.Node, e.Run) }
+
+// Is makes it ErrBusy.
+func (e *HolderError) Is(target error) bool { return target == ErrBusy }
+
+// hinted is an error with a remedy for people.
+type hinted struct {
+	error
+	hint string
+}
+
+// Hint says what to do about it.
+func (h hinted) Hint() string { return h.hint }
+
+func (h hinted) Unwrap() error { return h.error }
+
+func withHint(err error, hint string) error { return hinted{err, hint} }

@@ -1,0 +1,46 @@
+package gms
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// Network is how a group reaches the world: the seam through which tests replace sockets. The zero-configuration
+// implementation is [SystemNetwork]. Methods may be called from any goroutine; Listen and ListenPacket return at once.
+type Network interface {
+	// Listen opens a stream listener ("tcp") on a host:port.
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+	// Dial opens a stream ("tcp") or a connected datagram socket ("udp"); it blocks until connected or ctx ends.
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	// ListenPacket opens a datagram socket ("udp") on a host:port.
+	ListenPacket(ctx context.Context, network, address string) (net.PacketConn, error)
+}
+
+// SystemNetwork is the operating system's network.
+type SystemNetwork struct{}
+
+// Listen opens a listener.
+func (SystemNetwork) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, network, address)
+}
+
+// Dial opens a connection.
+func (SystemNetwork) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, network, address)
+}
+
+// ListenPacket opens a datagram socket.
+func (SystemNetwork) ListenPacket(ctx context.Context, network, address string) (net.PacketConn, error) {
+	var lc net.ListenConfig
+	return lc.ListenPacket(ctx, network, address)
+}
+
+// Clock measures durations for leases. It must count time in which the machine is suspended, which Go's monotonic clock
+// does not (FIELD.md M25). Timers are Go's own; a lease is checked against this clock whenever it matters.
+type Clock interface {
+	// Now is the time since some fixed moment.
+	Now() time.Duration
+}

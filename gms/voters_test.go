@@ -1,0 +1,114 @@
+package gms
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// Notation: "a b* c!" is a configuration of voters a and c and the follower b; c is dead. "d+" stands, caught up, but is
+// not in the configuration; "b~" stands and is behind.
+func parseGroup(text string) (config []server, standing []standingNode) {
+	for _, f := range strings.Fields(text) {
+		name := f[:1]
+		if !strings.Contains(f, "+") {
+			config = append(config, server{node: name, home: "h", voter: !strings.Contains(f, "*")})
+		}
+		if !strings.Contains(f, "!") {
+			standing = append(standing, standingNode{node: name, home: "h", votes: true, caughtUp: !strings.Contains(f, "~")})
+		}
+	}
+	return config, standing
+}
+
+func TestPlanVoters(t *testing.T) {
+	for _, c := range []struct{ group, want string }{
+		{"a", ""},
+		{"a b+", "add b"},
+		{"a b*", ""}, // two members: a second voter would only make one loss fatal twice
+		{"a b* c*", "promote b"},
+		{"a b c*", "promote c"},
+		{"a b~* c~*", ""},
+		{"a b c", ""},
+		{"a b c!", ""}, // a dead voter stays
+		{"a b c! d+", "add d"},
+		{"a b c! d~*", ""},
+		{"a b c! d*", "promote d"},
+		{"a b c! d", "demote c"},
+		{"a b! c! d*", "promote d"}, // cannot commit without a majority, and harms nobody
+		{"a b! c! d", ""},           // demoting one would leave 2 of 3 dead
+		{"a b c d* e*", ""},
+	} {
+		config, standing := parseGroup(c.group)
+		ch, ok := planVoters(config, standing, 3, 16)
+		got := ""
+		if ok {
+			got = map[serverAct]string{addNonvoter: "add", promote: "promote", demote: "demote"}[ch.act] + " " + ch.node
+		}
+		if got != c.want {
+			t.Errorf("%q: %q, want %q", c.group, got, c.want)
+		}
+	}
+}
+
+// TestPlanVotersNeverLosesAMajority drives random groups to rest: whatever dies, a plan never makes a configuration in
+// which the healthy voters are no majority out of one in which they were, and it comes to rest.
+func TestPlanVotersNeverLosesAMajority(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		config := []server{{"a", "h", true}, {"b", "h", true}, {"c", "h", true}}
+		var standing []standingNode
+		for _, n := range "abcdefg" {
+			if r.IntN(3) > 0 {
+				standing = append(standing, standingNode{string(n), "h", true, true})
+			}
+		}
+		was := healthyMajority(config, standing)
+		for step := 0; ; step++ {
+			if step > 50 {
+				t.Fatalf("seed %d: no rest after 50 changes", seed)
+			}
+			ch, ok := planVoters(config, standing, 5, 16)
+			if !ok {
+				break
+			}
+			config = applyChange(config, ch)
+			now := healthyMajority(config, standing)
+			if was && !now {
+				t.Fatalf("seed %d: %v lost the majority: %v", seed, ch, config)
+			}
+			was = now
+		}
+	}
+}
+
+func healthyMajority(config []server, standing []standingNode) bool {
+	up := map[string]bool{}
+	for _, n := range standing {
+		up[n.id()] = true
+	}
+	voters, healthy := 0, 0
+	for _, s := range config {
+		if s.voter {
+			voters++
+			if up[s.id()] {
+				healthy++
+			}
+		}
+	}
+	return healthy > voters/2
+}
+
+func applyChange(config []server, ch serverChange) []server {
+	if ch.act == addNonvoter {
+		return append(config, server{ch.node, ch.home, false})
+	}
+	for i, s := range config {
+		if s.id() == ch.id() {
+			config[i].voter = ch.act == promote
+			return config
+		}
+	}
+	panic(fmt.Sprintf("change of an unknown server %v", ch))
+}
