@@ -1,0 +1,98 @@
+package consensus
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// stallWatch knows whether a write has been outstanding for too long. Once it has tripped it stays so: the process is
+// meant to end, and a node that comes and goes with its disk would be worse than one that is gone.
+type stallWatch struct {
+	limit   time.Duration
+	tripped atomic.Bool
+	trip    func() // called once, from a timer's goroutine
+
+	mu     sync.Mutex
+	timers map[*time.Timer]struct{}
+	closed bool
+}
+
+func newStallWatch(limit time.Duration, trip func()) *stallWatch {
+	return &stallWatch{limit: limit, trip: trip, timers: map[*time.Timer]struct{}{}}
+}
+
+// during runs one write under watch.
+func (w *stallWatch) during(write func() error) error {
+	done := w.begin()
+	defer done()
+	return write()
+}
+
+func (w *stallWatch) begin() (done func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return func() {}
+	}
+	t := time.AfterFunc(w.limit, func() {
+		if w.tripped.CompareAndSwap(false, true) {
+			w.trip()
+		}
+	})
+	w.timers[t] = struct{}{}
+	return func() {
+		t.Stop()
+		w.mu.Lock()
+		delete(w.timers, t)
+		w.mu.Unlock()
+	}
+}
+
+// close ends the watch: a write that hangs from now on is nobody's business any more.
+func (w *stallWatch) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for t := range w.timers {
+		t.Stop()
+	}
+}
+
+// watchedLogs times the writes of a log.
+type watchedLogs struct {
+	raft.LogStore
+	watch *stallWatch
+}
+
+func (l *watchedLogs) StoreLog(log *raft.Log) error { return l.StoreLogs([]*raft.Log{log}) }
+
+func (l *watchedLogs) StoreLogs(logs []*raft.Log) error {
+	return l.watch.during(func() error { return l.LogStore.StoreLogs(logs) })
+}
+
+func (l *watchedLogs) DeleteRange(lo, hi uint64) error {
+	return l.watch.during(func() error { return l.LogStore.DeleteRange(lo, hi) })
+}
+
+// IsMonotonic passes on what the log says of itself: Raft asks by assertion and cuts a log without gaps differently.
+func (l *watchedLogs) IsMonotonic() bool {
+	m, ok := l.LogStore.(raft.MonotonicLogStore)
+	return ok && m.IsMonotonic()
+}
+
+// watchedStable times the writes of terms and votes.
+type watchedStable struct {
+	raft.StableStore
+	watch *stallWatch
+}
+
+func (s *watchedStable) Set(key, val []byte) error {
+	return s.watch.during(func() error { return s.StableStore.Set(key, val) })
+}
+
+func (s *watchedStable) SetUint64(key []byte, val uint64) error {
+	return s.watch.during(func() error { return s.StableStore.SetUint64(key, val) })
+}
