@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// Members tells who is here. Methods are called from many goroutines and may block until
+// their context ends.
+type Members interface {
+	Status(ctx context.Context) (api.Status, error)
+	View(ctx context.Context) (api.View, error)
+}
+
+// Recoveries tells what is being recovered.
+type Recoveries interface {
+	// Fences are the open recoveries and the maintenance fences.
+	Fences(ctx context.Context) ([]api.Fence, error)
+	// Recoveries are the open and the lately ended ones, newest first.
+	Recoveries(ctx context.Context) ([]api.Recovery, error)
+}
+
+// Tasks is what is being, was, and will be done.
+type Tasks interface {
+	Tasks(ctx context.Context, f api.TaskFilter) ([]api.Task, error)
+	Task(ctx context.Context, id string) (api.Task, error)
+	// Cancel notes the wish durably and returns the task; it does not wait for its end.
+	Cancel(ctx context.Context, id string) (api.Task, error)
+}
+
+// Backups is what is kept.
+type Backups interface {
+	Backups(ctx context.Context, f api.BackupFilter) ([]api.Backup, error)
+	Backup(ctx context.Context, id string) (api.Backup, error)
+}
+
+// Requests plans work. A method returns when the task is written down durably.
+type Requests interface {
+	CreateBackup(ctx context.Context, r api.CreateBackup) (api.Task, error)
+	Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error)
+}
+
+// Backend is everything that the handler shows and asks. All fields are required, but
+// for Translate and Logger.
+type Backend struct {
+	Members    Members
+	Recoveries Recoveries
+	Tasks      Tasks
+	Backups    Backups
+	Requests   Requests
+	// Watch gives a channel that receives after any change of what the others show
+	// (coalesced: a hint, not a count), until ctx ends.
+	Watch func(ctx context.Context) <-chan struct{}
+	// Translate turns an error of the others into one for people; nil for one that it
+	// does not know, which then travels as it is with code failed. It sees no *api.Error.
+	Translate func(error) *api.Error
+	// Logger gets what could not be answered; default: none.
+	Logger *slog.Logger
+}

@@ -1,0 +1,182 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// patience is far above what anything here takes.
+const patience = 30 * time.Second
+
+// fake is a backend whose content a test sets.
+type fake struct {
+	mu       sync.Mutex
+	tasks    map[string]api.Task
+	filter   api.TaskFilter // of the last list
+	err      error          // answered by everything when set
+	restores []api.RestoreBackup
+	watchers []chan struct{}
+	watching chan struct{} // receives when somebody begins to wait
+	reads    int
+}
+
+func newFake() *fake {
+	return &fake{tasks: map[string]api.Task{}, watching: make(chan struct{}, 100)}
+}
+
+func (f *fake) set(t api.Task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks[t.ID] = t
+	for _, w := range f.watchers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (f *fake) watch(ctx context.Context) <-chan struct{} {
+	w := make(chan struct{}, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers = append(f.watchers, w)
+	f.watching <- struct{}{}
+	return w
+}
+
+func (f *fake) Status(context.Context) (api.Status, error) {
+	return api.Status{Node: "n1", Problems: []string{}}, f.err
+}
+
+func (f *fake) View(context.Context) (api.View, error) {
+	return api.View{Version: 7, Leader: "n1", Members: []api.Member{{Node: "n1", Leader: true}, {Node: "n2"}}}, f.err
+}
+
+func (f *fake) Fences(context.Context) ([]api.Fence, error) { return nil, f.err }
+
+func (f *fake) Recoveries(context.Context) ([]api.Recovery, error) {
+	return []api.Recovery{{Component: "backup", Node: "n2", State: "released", Token: 1 << 52}}, f.err
+}
+
+func (f *fake) Tasks(_ context.Context, filter api.TaskFilter) ([]api.Task, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.filter = filter
+	var out []api.Task
+	for _, t := range f.tasks {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b api.Task) int { return b.Created.Compare(a.Created) })
+	return out, f.err
+}
+
+func (f *fake) Task(_ context.Context, id string) (api.Task, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	if t, ok := f.tasks[id]; ok || f.err != nil {
+		return t, f.err
+	}
+	return api.Task{}, &api.Error{Code: api.CodeNotFound, Message: "there is no task " + id}
+}
+
+func (f *fake) Cancel(ctx context.Context, id string) (api.Task, error) {
+	t, err := f.Task(ctx, id)
+	t.CancelRequested = true
+	return t, err
+}
+
+func (f *fake) Backups(_ context.Context, filter api.BackupFilter) ([]api.Backup, error) {
+	return []api.Backup{{ID: "b1", Database: filter.Database}}, f.err
+}
+
+func (f *fake) Backup(_ context.Context, id string) (api.Backup, error) {
+	return api.Backup{ID: id}, f.err
+}
+
+func (f *fake) CreateBackup(_ context.Context, r api.CreateBackup) (api.Task, error) {
+	return api.Task{ID: "t9", Type: "create", Database: r.Database, Storages: r.Storages}, f.err
+}
+
+func (f *fake) Restore(_ context.Context, r api.RestoreBackup) (api.Task, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.restores = append(f.restores, r)
+	return api.Task{ID: "t10", Type: "restore", Backup: r.Backup, Target: r.Target}, f.err
+}
+
+func (f *fake) backend() Backend {
+	return Backend{Members: f, Recoveries: f, Tasks: f, Backups: f, Requests: f, Watch: f.watch}
+}
+
+// serve runs a server over f, and a client of it.
+func serve(t *testing.T, b Backend) (*Server, *api.Client, string) {
+	t.Helper()
+	socket := shortSocket(t)
+	s := NewServer(socket, NewHandler(b), slog.New(slog.DiscardHandler))
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := api.NewClient(socket)
+	t.Cleanup(func() {
+		c.Close()
+		stop(t, s)
+	})
+	return s, c, socket
+}
+
+func stop(t *testing.T, s *Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s.Stop(ctx)
+	if ctx.Err() != nil {
+		t.Error("the server did not stop in time")
+	}
+}
+
+// shortSocket is a path that is short enough whatever the test is called.
+func shortSocket(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "a.sock")
+}
+
+// raw sends one request as text and gives the whole answer.
+func raw(t *testing.T, socket, request string) string {
+	t.Helper()
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "%s", request)
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// TestRoutes calls everything once through the client.
+func TestRoutes(t *testing.T) {
+	f := newFake()
+	f.set(api.Task{ID: "t 1/x", Database: "shop"})
+	_, c, _ := serve(t, f.backend())
+	ctx := t.Context()
+	check := func(what string, got any, err error, want any) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	status, err := c.Status(ctx)
+	check("status", status.Node, err, "n1")
+	members, err := c.Members(ctx)
+	check("members", len(members), err, 2)
+	view, err := c.View(ctx)
+	check("view", view.Version, err, uint64(7))
+	fences, err := c.Fences(ctx)
+	check("fences", fences, err, []api.Fence{})
+	recoveries, err := c.Recoveries(ctx)
+	check("recoveries", recoveries[0].Token, err, uint64(1)<<52)
+	tasks, err := c.Tasks(ctx, api.TaskFilter{Active: true, Internal: true, Database: "a&b", Limit: 3})
+	check("tasks", len(tasks), err, 1)
+	check("filter", f.filter, nil, api.TaskFilter{Active: true, Internal: true, Database: "a&b", Limit: 3})
+	task, err := c.Task(ctx, "t 1/x")
+	check("task with an odd id", task.Database, err, "shop")
+	cancelled, err := c.Cancel(ctx, "t 1/x")
+	check("cancel", cancelled.CancelRequested, err, true)
+	backups, err := c.Backups(ctx, api.BackupFilter{Database: "shop"})
+	check("backups", backups[0].Database, err, "shop")
+	backup, err := c.Backup(ctx, "b1")
+	check("backup", backup.ID, err, "b1")
+	created, err := c.CreateBackup(ctx, api.CreateBackup{Database: "shop", Storages: []string{"a"}})
+	check("create", created.Storages, err, []string{"a"})
+	want := api.RestoreBackup{Backup: "b1", Target: "copy", Replace: true, Storage: "a"}
+	_, err = c.Restore(ctx, want)
+	check("restore", f.restores, err, []api.RestoreBackup{want})
+}
+
+// TestErrorsTravel: codes, sentences and hints arrive as they were sent.
+func TestErrorsTravel(t *testing.T) {
+	known := errors.New("the target is there")
+	var logged bytes.Buffer
+	f := newFake()
+	b := f.backend()
+	b.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	b.Translate = func(err error) *api.Error {
+		if errors.Is(err, known) {
+			return &api.Error{Code: api.CodeConflict, Message: err.Error(), Hint: "use --replace"}
+		}
+		return nil
+	}
+	_, c, _ := serve(t, b)
+	for _, x := range []struct {
+		err    error
+		want   api.Error
+		logged bool
+	}{
+		{fmt.Errorf("restore: %w", known), api.Error{Code: api.CodeConflict, Message: "restore: the target is there", Hint: "use --replace"}, false},
+		{&api.Error{Code: api.CodeBusy, Message: "busy"}, api.Error{Code: api.CodeBusy, Message: "busy"}, false},
+		{fmt.Errorf("deep: %w", &api.Error{Code: api.CodeLeaseLost, Message: "lost", Hint: "wait"}), api.Error{Code: api.CodeLeaseLost, Message: "lost", Hint: "wait"}, false},
+		{context.DeadlineExceeded, api.Error{Code: api.CodeUnavailable, Message: "the daemon could not answer in time: context deadline exceeded", Hint: "try again"}, false},
+		{errors.New("no idea"), api.Error{Code: api.CodeFailed, Message: "no idea"}, true},
+	} {
+		f.err = x.err
+		logged.Reset()
+		_, err := c.CreateBackup(t.Context(), api.CreateBackup{Database: "shop"})
+		var got *api.Error
+		if !errors.As(err, &got) || *got != x.want {
+			t.Errorf("%v arrived as %#v", x.err, err)
+		}
+		if (logged.Len() > 0) != x.logged {
+			t.Errorf("%v: logged %q", x.err, logged.String())
+		}
+	}
+}
+
+// TestBadRequests are refused with code usage or not_found, as JSON.
+func TestBadRequests(t *testing.T) {
+	_, _, socket := serve(t, newFake().backend())
+	post := func(path, body string) string {
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+	}
+	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" }
+	for _, x := range []struct{ name, request, want string }{
+		{"no database", post("/v1/backups", `{}`), `400.*"code":"usage","message":"no database was named"`},
+		{"empty body", post("/v1/backups", ``), `"message":"no database was named"`},
+		{"unknown wish", post("/v1/backups", `{"database":"a","encrypt":true}`), `400.*"code":"usage".*encrypt`},
+		{"no JSON", post("/v1/backups", `database=a`), `400.*"code":"usage"`},
+		{"two backups", post("/v1/backups/b1/restore", `{"backup":"b2"}`), `400.*name different backups`},
+		{"too long", post("/v1/backups", `{"database":"`+strings.Repeat("a", maxBody)+`"}`), `400.*too large`},
+		{"bad filter", get("/v1/tasks?active=maybe"), `400.*"message":"query active: want true or false"`},
+		{"bad limit", get("/v1/backups?limit=-1"), `400.*"message":"query limit: want a number from 0"`},
+		{"bad wait", get("/v1/view?wait=long"), `400.*query wait`},
+		{"negative wait", get("/v1/view?wait=-1s"), `400.*query wait`},
+		{"unknown task", get("/v1/tasks/none"), `404.*"code":"not_found"`},
+		{"unknown path", get("/v2/view"), `404.*"code":"not_found".*GET /v2/view`},
+		{"unknown method", strings.Replace(get("/v1/view"), "GET", "DELETE", 1), `404.*DELETE /v1/view`},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			got := raw(t, socket, x.request)
+			rest := got
+			for part := range strings.SplitSeq(x.want, ".*") {
+				_, after, found := strings.Cut(rest, part)
+				if !found {
+					t.Fatalf("answer %q, want %q in it", got, x.want)
+				}
+				rest = after
+			}
+			if !strings.Contains(got, "Content-Type: application/json") {
+				t.Errorf("answer %q is not JSON", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// MaxWait is the longest that a request may be waited for; longer ones are cut to it.
+const MaxWait = 55 * time.Second
+
+// TaskFilter selects tasks, newest first. The zero value selects the user's own, all
+// states, of all databases.
+type TaskFilter struct {
+	Active   bool   // only those that have not ended
+	Internal bool   // those that nobody asked for by hand, too
+	Database string // only of this one
+	Limit    int    // at most so many; 0: all
+}
+
+// Query is the filter as it stands in a path.
+func (f TaskFilter) Query() url.Values {
+	q := url.Values{}
+	setBool(q, "active", f.Active)
+	setBool(q, "internal", f.Internal)
+	setText(q, "database", f.Database)
+	setInt(q, "limit", f.Limit)
+	return q
+}
+
+// ParseTaskFilter is the inverse of Query.
+func ParseTaskFilter(q url.Values) (TaskFilter, error) {
+	p := parser{q: q}
+	f := TaskFilter{Active: p.bool("active"), Internal: p.bool("internal"), Database: q.Get("database"), Limit: p.int("limit")}
+	return f, p.err
+}
+
+// BackupFilter selects backups, newest first. The zero value selects all that are kept.
+type BackupFilter struct {
+	Database string
+	Limit    int // at most so many; 0: all
+}
+
+// Query is the filter as it stands in a path.
+func (f BackupFilter) Query() url.Values {
+	q := url.Values{}
+	setText(q, "database", f.Database)
+	setInt(q, "limit", f.Limit)
+	return q
+}
+
+// ParseBackupFilter is the inverse of Query.
+func ParseBackupFilter(q url.Values) (BackupFilter, error) {
+	p := parser{q: q}
+	f := BackupFilter{Database: q.Get("database"), Limit: p.int("limit")}
+	return f, p.err
+}
+
+// CreateBackup asks for a backup of a database.
+type CreateBackup struct {
+	Database string `json:"database"`
+	// Storages are the names of those that shall get a copy; none: all.
+	Storages []string `json:"storages,omitempty"`
+}
+
+// RestoreBackup asks for a backup to be restored into a database.
+type RestoreBackup struct {
+	Backup string `json:"backup"`
+	// Target is the name of the database to make; empty: the one that was backed up.
+	Target string `json:"target,omitempty"`
+	// Replace allows an existing database of that name to be replaced.
+	Replace bool `json:"replace,omitempty"`
+	// Storage is the one to read from; empty: any that has a copy.
+	Storage string `json:"storage,omitempty"`
+}
+
+func setBool(q url.Values, key string, value bool) {
+	if value {
+		q.Set(key, "true")
+	}
+}
+
+func setText(q url.Values, key, value string) {
+	if value != "" {
+		q.Set(key, value)
+	}
+}
+
+func setInt(q url.Values, key string, value int) {
+	if value != 0 {
+		q.Set(key, strconv.Itoa(value))
+	}
+}
+
+// parser reads a query and keeps the first problem.
+type parser struct {
+	q   url.Values
+	err error
+}
+
+func (p *parser) bool(key string) bool {
+	text := p.q.Get(key)
+	if text == "" {
+		return false
+	}
+	value, err := strconv.ParseBool(text)
+	p.fail(err, key, "true or false")
+	return value
+}
+
+func (p *parser) int(key string) int {
+	text := p.q.Get(key)
+	if text == "" {
+		return 0
+	}
+	value, err := strconv.ParseUint(text, 10, 31)
+	p.fail(err, key, "a number from 0")
+	return int(value)
+}
+
+func (p *parser) fail(err error, key, want string) {
+	if err != nil && p.err == nil {
+		p.err = &Error{Code: CodeUsage, Message: "query " + key + ": want " + want}
+	}
+}

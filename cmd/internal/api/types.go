@@ -1,0 +1,153 @@
+package api
+
+import "time"
+
+// Status says how the daemon that answers is doing.
+type Status struct {
+	Node    string `json:"node"`
+	Run     string `json:"run"` // 32 hex digits; empty before the node has joined
+	Epoch   uint64 `json:"epoch"`
+	Group   string `json:"group"`
+	Leader  string `json:"leader"`  // node name, empty when none is known
+	Version string `json:"version"` // of the program
+	View    uint64 `json:"view"`    // version of the last view seen
+	State   string `json:"state"`   // starting, joining, waiting at the fence, ready, stopping
+	Lease   string `json:"lease"`   // held, suspect, expired
+	Ready   bool   `json:"ready"`
+	// Problems are what an operator should know, one sentence each; empty when all is well.
+	Problems []string `json:"problems"`
+}
+
+// Member is one run of a node in the present view.
+type Member struct {
+	Node        string     `json:"node"`
+	Run         string     `json:"run"`
+	Epoch       uint64     `json:"epoch"` // position at which the run was opened
+	Role        string     `json:"role"`  // core, spectator, watchdog, witness
+	State       string     `json:"state"` // joined, ready, suspected
+	Ready       bool       `json:"ready"`
+	Suspected   bool       `json:"suspected"`
+	Leader      bool       `json:"leader"`
+	Voter       bool       `json:"voter"`
+	Self        bool       `json:"self"` // the member that answers
+	GossipAddr  string     `json:"gossip_addr"`
+	ClusterAddr string     `json:"cluster_addr"`
+	Components  []string   `json:"components"`
+	JoinedAt    *time.Time `json:"joined_at,omitempty"` // when this member saw it join, by its own clock
+}
+
+// View is the agreed list of members.
+type View struct {
+	Version uint64   `json:"version"`
+	Members []Member `json:"members"` // in the order in which their runs were opened
+	Leader  string   `json:"leader"`
+	// Stale is true when no majority confirmed the view: it may be an old one.
+	Stale bool `json:"stale"`
+}
+
+// States of a fence.
+const (
+	FenceQueued      = "queued"      // an older run's recovery of the same component and node goes first
+	FenceWaiting     = "waiting"     // no member can recover it yet
+	FenceAppointed   = "appointed"   // a member was told to
+	FenceRaised      = "raised"      // it holds the fence
+	FenceParked      = "parked"      // all have failed; an operator decides
+	FenceMaintenance = "maintenance" // raised on purpose, on a living run
+)
+
+// Fence is an open recovery of one component of one closed run, or a maintenance fence.
+type Fence struct {
+	Component string     `json:"component"`
+	Node      string     `json:"node"`       // whose work is fenced
+	Run       string     `json:"run"`        // the closed run
+	Holder    string     `json:"holder"`     // node appointed or holding
+	HolderRun string     `json:"holder_run"` //
+	Token     uint64     `json:"token"`      // 0 before it was raised for the first time
+	State     string     `json:"state"`
+	Index     uint64     `json:"index"`    // position of the present appointment
+	Attempts  int        `json:"attempts"` // failures of the present holder
+	Tried     []string   `json:"tried"`    // nodes that had their turn
+	Evidence  string     `json:"evidence"` // why the run was closed
+	Problem   string     `json:"problem,omitempty"`
+	Since     *time.Time `json:"since,omitempty"` // when this member saw the run closed
+}
+
+// Recovery is what became, or becomes, of one component of one closed run.
+type Recovery struct {
+	Component string     `json:"component"`
+	Node      string     `json:"node"`
+	Run       string     `json:"run"`
+	Evidence  string     `json:"evidence"`
+	State     string     `json:"state"`     // a state of a fence while open; then released or dropped
+	Recoverer string     `json:"recoverer"` // node that holds it, or did at the end
+	Token     uint64     `json:"token"`
+	Attempts  int        `json:"attempts"`
+	Tried     []string   `json:"tried"`
+	Problem   string     `json:"problem,omitempty"` // of the last failed attempt
+	Opened    uint64     `json:"opened"`            // position of the run's closing
+	Ended     uint64     `json:"ended"`             // position, 0 while open
+	Since     *time.Time `json:"since,omitempty"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+}
+
+// Task is one execution: of a backup, a restore, a delete, a verification.
+type Task struct {
+	ID          string   `json:"id"`
+	Type        string   `json:"type"`     // create, restore, delete, verify
+	RunType     string   `json:"run_type"` // user, internal
+	State       string   `json:"state"`
+	Final       bool     `json:"final"` // it has ended, one way or another
+	Attempt     int      `json:"attempt"`
+	MaxAttempts int      `json:"max_attempts"`
+	Node        string   `json:"node"`  // owner of the present attempt, empty while planned
+	Run         string   `json:"run"`   //
+	Token       uint64   `json:"token"` //
+	Database    string   `json:"database"`
+	Backup      string   `json:"backup"`
+	Target      string   `json:"target,omitempty"` // restore: database that is made
+	Replace     bool     `json:"replace,omitempty"`
+	Storages    []string `json:"storages"`
+	Progress    Progress `json:"progress"`
+	Error       string   `json:"error,omitempty"` // one sentence
+	Hint        string   `json:"hint,omitempty"`
+
+	Created         time.Time  `json:"created"`
+	Updated         time.Time  `json:"updated"`
+	Finished        *time.Time `json:"finished,omitempty"`
+	CancelRequested bool       `json:"cancel_requested"`
+	CancelBy        string     `json:"cancel_by,omitempty"`
+}
+
+// Completed is the final state of a task that did what it was asked for.
+const Completed = "completed"
+
+// Progress counts the bytes of the present attempt.
+type Progress struct {
+	Read     int64            `json:"read"`     // from the source, or from the storage when restoring
+	Estimate int64            `json:"estimate"` // of what Read will be in the end; 0: unknown
+	Stored   map[string]int64 `json:"stored"`   // by storage, after the processors
+}
+
+// Backup is what is kept of one database at one moment.
+type Backup struct {
+	ID          string     `json:"id"`
+	Database    string     `json:"database"`
+	State       string     `json:"state"` // creating, completed, deleting, gone
+	Token       uint64     `json:"token"` // of the attempt whose objects count
+	AsOf        *time.Time `json:"as_of,omitempty"`
+	RawBytes    int64      `json:"raw_bytes"`    // before the processors
+	StoredBytes int64      `json:"stored_bytes"` // of one copy, after them
+	SHA256      string     `json:"sha256"`       // of the archive before the processors
+	Storages    []Copy     `json:"storages"`
+	Created     time.Time  `json:"created"`
+	Completed   *time.Time `json:"completed,omitempty"`
+	DurationMS  int64      `json:"duration_ms"` // 0 while not completed
+}
+
+// Copy is a backup in one storage.
+type Copy struct {
+	Storage string `json:"storage"`
+	State   string `json:"state"` // present, missing
+	Bytes   int64  `json:"bytes"`
+	Error   string `json:"error,omitempty"`
+}

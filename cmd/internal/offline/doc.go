@@ -1,0 +1,20 @@
+// Package offline is what the fencepost command does without a daemon. In this version
+// that is init: the configurations of a group of nodes on one machine, for a first try, a
+// demonstration, a test.
+//
+//	files, err := offline.Init(offline.InitOptions{Nodes: []string{"n1", "n2", "n3"}, Dir: "try"})
+//	// then, for each: fencepostd --config try/n1.yaml
+//
+// What Init promises:
+//
+//   - All or nothing. Everything is checked before the first file is written, and a file
+//     that cannot be written takes those before it away again.
+//   - It overwrites nothing: if any of the files, homes or sockets is there, it refuses.
+//   - What it wrote passes configs.Load: addresses are on loopback, ports and sockets
+//     differ between the nodes, all nodes name the same bootstrap list.
+//   - Files have mode 0600 and folders 0700: a connection string may hold a password.
+//
+// For node i of the list, counted from 0, the gossip port is the base port + 10·i and the
+// cluster port the one after it. The home is DIR/<node>, the socket DIR/<node>.sock, the
+// file DIR/<node>.yaml.
+package offline
