@@ -1,0 +1,47 @@
+package rpc
+
+import (
+	"context"
+	"net"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// Peer is who is at the other end of a connection, as it said in its hello.
+type Peer struct {
+	Node string
+	Run  []byte // 16 bytes; empty between two runs
+	Home []byte // 16 bytes
+}
+
+func peerOf(h *wire.Hello) Peer { return Peer{Node: h.Node, Run: h.Run, Home: h.Home} }
+
+// PeerFrom tells a handler who calls. It is false outside of a handler.
+func PeerFrom(ctx context.Context) (Peer, bool) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return Peer{}, false
+	}
+	a, ok := p.Addr.(peerAddr)
+	return a.peer, ok
+}
+
+// peerAddr carries the peer through gRPC, which hands a connection's remote address to the handlers.
+type peerAddr struct {
+	net.Addr
+	peer Peer
+}
+
+// Unanswered says of an error of a call that no answer came: the other side could not be reached, the connection broke,
+// or time ran out. Whether the call had an effect there is unknown.
+func Unanswered(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return true
+	}
+	return false
+}
