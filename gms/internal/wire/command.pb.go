@@ -2149,7 +2149,8 @@ func (x *Lock) GetWait() bool {
 	return false
 }
 
-// Unlock frees a held lock, or gives up a wait (token 0): the answer says whether it had been granted.
+// Unlock frees a held lock, or gives up a wait (token 0): OK without a token when the wait has ended, OK with a token when
+// the lock had been granted meanwhile (it is still held, under that token), NOT_FOUND when it neither held nor waited.
 type Unlock struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2255,7 +2256,7 @@ func (x *ExpireLock) GetToken() uint64 {
 	return 0
 }
 
-// Claim asks for the right to work on one item.
+// Claim asks for the right to work on one item. It excludes the item whatever the round trip (PROTOCOL.md 20).
 type Claim struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Component     string                 `protobuf:"bytes,1,opt,name=component,proto3" json:"component,omitempty"`
@@ -2566,7 +2567,8 @@ func (x *LowerFence) GetToken() uint64 {
 	return 0
 }
 
-// RecoveryRef names one appointment. index: position at which it was made.
+// RecoveryRef names one appointment. index: position at which it was made (one more than the last appointment's when
+// one entry moves it twice).
 type RecoveryRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Component     string                 `protobuf:"bytes,1,opt,name=component,proto3" json:"component,omitempty"`
@@ -3148,7 +3150,8 @@ func (x *NotePositions) GetPositions() []*HomePosition {
 	return nil
 }
 
-// Audit carries the leader's hash of its state at a position; a replica whose hash there differs stops.
+// Audit without a hash marks its own position: every replica keeps the hash of its state there. Audit with a hash carries
+// the leader's for a marked position; a replica whose hash there differs stops.
 type Audit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Position      uint64                 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`

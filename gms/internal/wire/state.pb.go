@@ -89,7 +89,7 @@ type Snapshot struct {
 	ClusterId     []byte                 `protobuf:"bytes,5,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	Settings      *Settings              `protobuf:"bytes,6,opt,name=settings,proto3" json:"settings,omitempty"`
 	Nodes         []*Node                `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	Runs          []*Run                 `protobuf:"bytes,8,rep,name=runs,proto3" json:"runs,omitempty"`   // open ones, and closed ones whose recoveries have not ended
+	Runs          []*Run                 `protobuf:"bytes,8,rep,name=runs,proto3" json:"runs,omitempty"`   // open ones, and closed ones that a recovery or a kept view still names
 	Views         []*View                `protobuf:"bytes,9,rep,name=views,proto3" json:"views,omitempty"` // the last 1,000, oldest first
 	Cache         []*CacheEntry          `protobuf:"bytes,10,rep,name=cache,proto3" json:"cache,omitempty"`
 	Locks         []*LockState           `protobuf:"bytes,11,rep,name=locks,proto3" json:"locks,omitempty"`
@@ -97,7 +97,8 @@ type Snapshot struct {
 	Recoveries    []*Recovery            `protobuf:"bytes,13,rep,name=recoveries,proto3" json:"recoveries,omitempty"`
 	Maintenance   []*MaintenanceFence    `protobuf:"bytes,14,rep,name=maintenance,proto3" json:"maintenance,omitempty"`
 	Clients       []*Client              `protobuf:"bytes,15,rep,name=clients,proto3" json:"clients,omitempty"`
-	Ended         []*EndedRecovery       `protobuf:"bytes,16,rep,name=ended,proto3" json:"ended,omitempty"` // the last 1,000, oldest first: for people
+	Ended         []*EndedRecovery       `protobuf:"bytes,16,rep,name=ended,proto3" json:"ended,omitempty"`       // the last 1,000, oldest first: for people
+	Orphaned      []*OrphanedItem        `protobuf:"bytes,17,rep,name=orphaned,proto3" json:"orphaned,omitempty"` // items that are free now and were orphaned before (PROTOCOL.md 16)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,6 +241,13 @@ func (x *Snapshot) GetClients() []*Client {
 func (x *Snapshot) GetEnded() []*EndedRecovery {
 	if x != nil {
 		return x.Ended
+	}
+	return nil
+}
+
+func (x *Snapshot) GetOrphaned() []*OrphanedItem {
+	if x != nil {
+		return x.Orphaned
 	}
 	return nil
 }
@@ -740,7 +748,9 @@ type Recovery struct {
 	Since         uint64                 `protobuf:"varint,11,opt,name=since,proto3" json:"since,omitempty"`                                // position of the closing
 	EndedHolder   uint64                 `protobuf:"varint,12,opt,name=ended_holder,json=endedHolder,proto3" json:"ended_holder,omitempty"` // position of the last entry that ended a holder (PROTOCOL.md 22)
 	Evidence      Evidence               `protobuf:"varint,13,opt,name=evidence,proto3,enum=fencepost.wire.Evidence" json:"evidence,omitempty"`
-	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"` // last failure
+	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`                 // last failure
+	Unavailable   [][]byte               `protobuf:"bytes,15,rep,name=unavailable,proto3" json:"unavailable,omitempty"` // who found the work's resources away in this round (PROTOCOL.md 15)
+	Rounds        uint32                 `protobuf:"varint,16,opt,name=rounds,proto3" json:"rounds,omitempty"`          // rounds gone for unavailability: the appointee backs off by it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -871,6 +881,20 @@ func (x *Recovery) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *Recovery) GetUnavailable() [][]byte {
+	if x != nil {
+		return x.Unavailable
+	}
+	return nil
+}
+
+func (x *Recovery) GetRounds() uint32 {
+	if x != nil {
+		return x.Rounds
+	}
+	return 0
 }
 
 type EndedRecovery struct {
@@ -1007,6 +1031,7 @@ type Client struct {
 	Acked         uint64                 `protobuf:"varint,2,opt,name=acked,proto3" json:"acked,omitempty"`
 	LastUsed      uint64                 `protobuf:"varint,3,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"` // position
 	Answers       []*Answer              `protobuf:"bytes,4,rep,name=answers,proto3" json:"answers,omitempty"`
+	Run           []byte                 `protobuf:"bytes,5,opt,name=run,proto3" json:"run,omitempty"` // run that used it last; it goes with that run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1069,6 +1094,13 @@ func (x *Client) GetAnswers() []*Answer {
 	return nil
 }
 
+func (x *Client) GetRun() []byte {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
 type Answer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -1121,11 +1153,80 @@ func (x *Answer) GetResult() *Result {
 	return nil
 }
 
+// OrphanedItem remembers how often claims of a free item have been orphaned, so that freeing does not forget it.
+type OrphanedItem struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Component     string                 `protobuf:"bytes,1,opt,name=component,proto3" json:"component,omitempty"`
+	Item          string                 `protobuf:"bytes,2,opt,name=item,proto3" json:"item,omitempty"`
+	Orphanings    uint32                 `protobuf:"varint,3,opt,name=orphanings,proto3" json:"orphanings,omitempty"`
+	Position      uint64                 `protobuf:"varint,4,opt,name=position,proto3" json:"position,omitempty"` // when it was freed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrphanedItem) Reset() {
+	*x = OrphanedItem{}
+	mi := &file_state_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrphanedItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrphanedItem) ProtoMessage() {}
+
+func (x *OrphanedItem) ProtoReflect() protoreflect.Message {
+	mi := &file_state_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrphanedItem.ProtoReflect.Descriptor instead.
+func (*OrphanedItem) Descriptor() ([]byte, []int) {
+	return file_state_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *OrphanedItem) GetComponent() string {
+	if x != nil {
+		return x.Component
+	}
+	return ""
+}
+
+func (x *OrphanedItem) GetItem() string {
+	if x != nil {
+		return x.Item
+	}
+	return ""
+}
+
+func (x *OrphanedItem) GetOrphanings() uint32 {
+	if x != nil {
+		return x.Orphanings
+	}
+	return 0
+}
+
+func (x *OrphanedItem) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
 var File_state_proto protoreflect.FileDescriptor
 
 const file_state_proto_rawDesc = "" +
 	"\n" +
-	"\vstate.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xba\x05\n" +
+	"\vstate.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xf4\x05\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
@@ -1146,7 +1247,8 @@ const file_state_proto_rawDesc = "" +
 	"recoveries\x12B\n" +
 	"\vmaintenance\x18\x0e \x03(\v2 .fencepost.wire.MaintenanceFenceR\vmaintenance\x120\n" +
 	"\aclients\x18\x0f \x03(\v2\x16.fencepost.wire.ClientR\aclients\x123\n" +
-	"\x05ended\x18\x10 \x03(\v2\x1d.fencepost.wire.EndedRecoveryR\x05ended\"\xbb\x01\n" +
+	"\x05ended\x18\x10 \x03(\v2\x1d.fencepost.wire.EndedRecoveryR\x05ended\x128\n" +
+	"\borphaned\x18\x11 \x03(\v2\x1c.fencepost.wire.OrphanedItemR\borphaned\"\xbb\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04home\x18\x02 \x01(\fR\x04home\x12\x19\n" +
@@ -1191,7 +1293,7 @@ const file_state_proto_rawDesc = "" +
 	"\vquarantined\x18\b \x01(\bR\vquarantined\x12\x1e\n" +
 	"\n" +
 	"orphanings\x18\t \x01(\rR\n" +
-	"orphanings\"\x96\x03\n" +
+	"orphanings\"\xd0\x03\n" +
 	"\bRecovery\x12\x1c\n" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\fR\x03run\x12\x12\n" +
@@ -1207,7 +1309,9 @@ const file_state_proto_rawDesc = "" +
 	"\x05since\x18\v \x01(\x04R\x05since\x12!\n" +
 	"\fended_holder\x18\f \x01(\x04R\vendedHolder\x124\n" +
 	"\bevidence\x18\r \x01(\x0e2\x18.fencepost.wire.EvidenceR\bevidence\x12\x10\n" +
-	"\x03why\x18\x0e \x01(\tR\x03why\"u\n" +
+	"\x03why\x18\x0e \x01(\tR\x03why\x12 \n" +
+	"\vunavailable\x18\x0f \x03(\fR\vunavailable\x12\x16\n" +
+	"\x06rounds\x18\x10 \x01(\rR\x06rounds\"u\n" +
 	"\rEndedRecovery\x124\n" +
 	"\brecovery\x18\x01 \x01(\v2\x18.fencepost.wire.RecoveryR\brecovery\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\x04R\x05ended\x12\x18\n" +
@@ -1216,15 +1320,23 @@ const file_state_proto_rawDesc = "" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x10\n" +
 	"\x03run\x18\x03 \x01(\fR\x03run\x12\x14\n" +
-	"\x05token\x18\x04 \x01(\x04R\x05token\"}\n" +
+	"\x05token\x18\x04 \x01(\x04R\x05token\"\x8f\x01\n" +
 	"\x06Client\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05acked\x18\x02 \x01(\x04R\x05acked\x12\x1b\n" +
 	"\tlast_used\x18\x03 \x01(\x04R\blastUsed\x120\n" +
-	"\aanswers\x18\x04 \x03(\v2\x16.fencepost.wire.AnswerR\aanswers\"J\n" +
+	"\aanswers\x18\x04 \x03(\v2\x16.fencepost.wire.AnswerR\aanswers\x12\x10\n" +
+	"\x03run\x18\x05 \x01(\fR\x03run\"J\n" +
 	"\x06Answer\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12.\n" +
-	"\x06result\x18\x02 \x01(\v2\x16.fencepost.wire.ResultR\x06result*\x96\x01\n" +
+	"\x06result\x18\x02 \x01(\v2\x16.fencepost.wire.ResultR\x06result\"|\n" +
+	"\fOrphanedItem\x12\x1c\n" +
+	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x12\n" +
+	"\x04item\x18\x02 \x01(\tR\x04item\x12\x1e\n" +
+	"\n" +
+	"orphanings\x18\x03 \x01(\rR\n" +
+	"orphanings\x12\x1a\n" +
+	"\bposition\x18\x04 \x01(\x04R\bposition*\x96\x01\n" +
 	"\rRecoveryState\x12\x18\n" +
 	"\x14RECOVERY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RECOVERY_WAITING\x10\x01\x12\x16\n" +
@@ -1246,7 +1358,7 @@ func file_state_proto_rawDescGZIP() []byte {
 }
 
 var file_state_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_state_proto_goTypes = []any{
 	(RecoveryState)(0),       // 0: fencepost.wire.RecoveryState
 	(*Snapshot)(nil),         // 1: fencepost.wire.Snapshot
@@ -1261,15 +1373,16 @@ var file_state_proto_goTypes = []any{
 	(*MaintenanceFence)(nil), // 10: fencepost.wire.MaintenanceFence
 	(*Client)(nil),           // 11: fencepost.wire.Client
 	(*Answer)(nil),           // 12: fencepost.wire.Answer
-	(*Settings)(nil),         // 13: fencepost.wire.Settings
-	(*OpenRun)(nil),          // 14: fencepost.wire.OpenRun
-	(Evidence)(0),            // 15: fencepost.wire.Evidence
-	(*CacheKey)(nil),         // 16: fencepost.wire.CacheKey
-	(*FenceHeld)(nil),        // 17: fencepost.wire.FenceHeld
-	(*Result)(nil),           // 18: fencepost.wire.Result
+	(*OrphanedItem)(nil),     // 13: fencepost.wire.OrphanedItem
+	(*Settings)(nil),         // 14: fencepost.wire.Settings
+	(*OpenRun)(nil),          // 15: fencepost.wire.OpenRun
+	(Evidence)(0),            // 16: fencepost.wire.Evidence
+	(*CacheKey)(nil),         // 17: fencepost.wire.CacheKey
+	(*FenceHeld)(nil),        // 18: fencepost.wire.FenceHeld
+	(*Result)(nil),           // 19: fencepost.wire.Result
 }
 var file_state_proto_depIdxs = []int32{
-	13, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
+	14, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
 	2,  // 1: fencepost.wire.Snapshot.nodes:type_name -> fencepost.wire.Node
 	3,  // 2: fencepost.wire.Snapshot.runs:type_name -> fencepost.wire.Run
 	4,  // 3: fencepost.wire.Snapshot.views:type_name -> fencepost.wire.View
@@ -1280,20 +1393,21 @@ var file_state_proto_depIdxs = []int32{
 	10, // 8: fencepost.wire.Snapshot.maintenance:type_name -> fencepost.wire.MaintenanceFence
 	11, // 9: fencepost.wire.Snapshot.clients:type_name -> fencepost.wire.Client
 	9,  // 10: fencepost.wire.Snapshot.ended:type_name -> fencepost.wire.EndedRecovery
-	14, // 11: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
-	15, // 12: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
-	16, // 13: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
-	17, // 14: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
-	0,  // 15: fencepost.wire.Recovery.state:type_name -> fencepost.wire.RecoveryState
-	15, // 16: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
-	8,  // 17: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
-	12, // 18: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
-	18, // 19: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	13, // 11: fencepost.wire.Snapshot.orphaned:type_name -> fencepost.wire.OrphanedItem
+	15, // 12: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
+	16, // 13: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
+	17, // 14: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
+	18, // 15: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
+	0,  // 16: fencepost.wire.Recovery.state:type_name -> fencepost.wire.RecoveryState
+	16, // 17: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
+	8,  // 18: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
+	12, // 19: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
+	19, // 20: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_state_proto_init() }
@@ -1308,7 +1422,7 @@ func file_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_state_proto_rawDesc), len(file_state_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+func (m *Machine) suspect(c *wire.Suspect) *wire.Result {
+	id, ok := RunIDOf(c.GetRun())
+	if !ok || !validText(c.GetWhy()) {
+		return m.invalid("the run's id or the reason is out of bounds")
+	}
+	run := m.runs.all[id]
+	if !m.runs.isOpen(id) {
+		return m.refuse(wire.Code_CODE_RUN_NOT_OPEN, "the suspected run is not open")
+	}
+	if run.Suspected == !c.GetWithdrawn() {
+		return m.noChange()
+	}
+	run.Suspected = !c.GetWithdrawn()
+	m.runs.put(run)
+	m.emit(SuspectedChanged{Run: run, Why: c.GetWhy()})
+	return m.ok()
+}
+
+func (m *Machine) setReady(id RunID, c *wire.SetReady) *wire.Result {
+	run := m.runs.all[id]
+	if run.Ready == c.GetReady() {
+		return m.noChange()
+	}
+	run.Ready = c.GetReady()
+	m.runs.put(run)
+	m.emit(ReadyChanged{Run: run})
+	return m.ok()
+}
+
+// registerComponent makes the run a candidate for the component's recoveries; those that wait for one wake.
+func (m *Machine) registerComponent(id RunID, c *wire.RegisterComponent) *wire.Result {
+	if !validComponent(c.GetComponent()) {
+		return m.invalid("the component is out of bounds")
+	}
+	run := m.runs.all[id]
+	if known := run.component(c.GetComponent().GetName()); known != nil {
+		if proto.Equal(known, c.GetComponent()) {
+			return m.noChange()
+		}
+		return m.invalid("the component is registered with other properties")
+	}
+	if len(run.Open.GetComponents()) >= MaxComponents {
+		return m.invalid("the run has too many components")
+	}
+	run.Open = proto.CloneOf(run.Open)
+	run.Open.Components = append(run.Open.Components, proto.CloneOf(c.GetComponent()))
+	m.runs.put(run)
+	m.emit(ComponentRegistered{Run: run, Component: c.GetComponent().GetName()})
+	m.wake(c.GetComponent().GetName())
+	return m.ok()
+}
+
+// replaceHome lets the node's next run come from another home, once.
+func (m *Machine) replaceHome(c *wire.ReplaceHome) *wire.Result {
+	node, ok := m.nodes[c.GetNode()]
+	if !ok {
+		return m.refuse(wire.Code_CODE_NOT_FOUND, "the node is not known")
+	}
+	if node.GetReplaced() {
+		return m.noChange()
+	}
+	next := proto.CloneOf(node)
+	next.Replaced = true
+	m.nodes[c.GetNode()] = next
+	return m.ok()
+}
+
+// forgetNode removes what is kept of a node that has no open run and nothing to recover.
+func (m *Machine) forgetNode(c *wire.ForgetNode) *wire.Result {
+	node, ok := m.nodes[c.GetNode()]
+	if !ok {
+		return m.refuse(wire.Code_CODE_NOT_FOUND, "the node is not known")
+	}
+	if last, _ := RunIDOf(node.GetLastRun()); m.runs.isOpen(last) {
+		return m.busy(node.GetLastRun(), "a run of the node is open")
+	}
+	for key := range m.recoveries.queues {
+		if key.node == c.GetNode() {
+			return m.busy(nil, "a recovery of the node has not ended")
+		}
+	}
+	delete(m.nodes, c.GetNode())
+	m.emit(NodeForgotten{Node: c.GetNode()})
+	return m.ok()
+}
+
+// notePositions raises what homes are known to hold; it never lowers it, and a home that is not the node's is passed over.
+func (m *Machine) notePositions(c *wire.NotePositions) *wire.Result {
+	result := m.noChange()
+	for _, p := range c.GetPositions() {
+		node, ok := m.nodes[p.GetNode()]
+		if !ok || string(node.GetHome()) != string(p.GetHome()) || p.GetIndex() <= node.GetPosition() || p.GetIndex() > m.index {
+			continue
+		}
+		next := proto.CloneOf(node)
+		next.Position = p.GetIndex()
+		m.nodes[p.GetNode()] = next
+		result = m.ok()
+	}
+	return result
+}
+
+// Run returns what is known of a run.
+func (m *Machine) Run(id RunID) (Run, bool) {
+	r, ok := m.runs.all[id]
+	return r, ok
+}
+
+// IsOpen reports whether the run stands.
+func (m *Machine) IsOpen(id RunID) bool { return m.runs.isOpen(id) }
+
+// Runs are all known runs, oldest first.
+func (m *Machine) Runs() []Run {
+	list := make([]Run, 0, len(m.runs.all))
+	for _, r := range m.runs.all {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, byAge)
+	return list
+}
+
+// Node returns what stays of a node between its runs.
+func (m *Machine) Node(name string) (*wire.Node, bool) {
+	n, ok := m.nodes[name]
+	return n, ok
+}
+
+// Nodes are all known nodes, by name.
+func (m *Machine) Nodes() []*wire.Node { return sortedValues(m.nodes) }
