@@ -235,7 +235,7 @@ func (r *Router) Deliver(s Signal) error {
 // wait for it. The action's context ends with ctx, and when the router stops.
 //
 // When it returns nil, done is called exactly once, on that goroutine, with the action's result: nil, its error, or a
-// *PanicError. Otherwise (ErrNotStarted, ErrStopped, ErrNoFactory) nothing runs and done is not called.
+// *PanicError; an error that came while the router was stopping also wraps ErrStopped. Otherwise (ErrNotStarted, ErrStopped, ErrNoFactory) nothing runs and done is not called.
 func (r *Router) DeliverRecovery(ctx context.Context, s FailureRecoverySignal, done func(error)) error {
 	component := s.Appointment().Component
 	r.mu.Lock()
@@ -254,7 +254,11 @@ func (r *Router) DeliverRecovery(ctx context.Context, s FailureRecoverySignal, d
 		defer cancel(nil)
 		unhook := context.AfterFunc(running, func() { cancel(context.Cause(running)) })
 		defer unhook()
-		done(consume(ctx, rec.factory, s))
+		err := consume(ctx, rec.factory, s)
+		if err != nil && running.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrStopped, err)
+		}
+		done(err)
 	})
 	return nil
 }

@@ -1,0 +1,2 @@
+// Package recovery drives failure recovery on one member.
+package recovery
