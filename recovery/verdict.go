@@ -3,6 +3,7 @@ package recovery
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fencepost/fencepost/signals"
 )
@@ -88,13 +89,14 @@ func isAny(err error, targets ...error) bool {
 	return false
 }
 
-// maxWhy bounds what a failure says in the log of the group.
-const maxWhy = 500
+// maxWhy bounds what a failure says in the log of the group, in bytes.
+const maxWhy = 240
 
+// sentence is what err says, as one bounded line of valid text.
 func sentence(err error) string {
-	s := err.Error()
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
 	if len(s) > maxWhy {
-		s = s[:maxWhy] + "…"
+		s = strings.ToValidUTF8(s[:maxWhy-len("…")], "") + "…"
 	}
 	return s
 }

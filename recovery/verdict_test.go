@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fencepost/fencepost/signals"
 )
@@ -82,9 +83,15 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestSentenceIsBounded(t *testing.T) {
-	if got := sentence(errors.New(strings.Repeat("x", 10*maxWhy))); len(got) > maxWhy+len("…") {
-		t.Errorf("%d bytes", len(got))
+func TestSentenceIsOneBoundedLineOfText(t *testing.T) {
+	for _, in := range []string{strings.Repeat("x", 10*maxWhy), strings.Repeat("ü", maxWhy), "x" + strings.Repeat("ü", maxWhy)} {
+		got := sentence(errors.New(in))
+		if len(got) > maxWhy || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+	}
+	if got, want := sentence(errors.New("a\xff\n\n b ")), "a? b"; got != want {
+		t.Errorf("sentence %q, want %q", got, want)
 	}
 }
 
