@@ -43,14 +43,16 @@ type Storage interface {
 	// Put stores what r yields up to io.EOF under name: all of it, or nothing. Size is not known beforehand; memory is
 	// bounded. An error from r, a cancelled ctx or the death of the process leaves no object of that name. Among
 	// concurrent Puts of one condition exactly one wins. r is read from the calling goroutine or one that has ended
-	// when Put returns.
+	// when Put returns; so whoever cancels ctx also ends a Read of r that blocks. A name that is a folder of others, or
+	// lies below an object, is ErrPermanent.
 	Put(ctx context.Context, name string, r io.Reader, c Condition) (Info, error)
 	// Get opens an object. Reads end with io.EOF only at its true end; the caller closes the reader.
 	Get(ctx context.Context, name string) (io.ReadCloser, Info, error)
 	// Stat describes an object.
 	Stat(ctx context.Context, name string) (Info, error)
 	// List yields the objects below prefix (exact, delimited: "a/b" finds "a/b/c" and "a/b", never "a/bc"), in order of
-	// name. It ends with an error rather than with a partial listing taken for a whole one; an empty prefix lists all.
+	// name, bytewise. It ends with an error rather than with a partial listing taken for a whole one; an empty prefix
+	// lists all. Names of reserved folders are never listed. What is put or deleted meanwhile may be missing or shown.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	// Delete removes an object; an absent one is no error.
 	Delete(ctx context.Context, name string) error

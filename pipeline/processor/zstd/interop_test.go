@@ -34,7 +34,7 @@ func TestThePublicToolReadsWhatWrapWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range []int{0, 10, 20 << 20} {
+		for _, n := range []int{0, 10, 5 << 20} {
 			data := sample(n)
 			stored := compress(t, p, data)
 			if got := tool(t, stored, "-d", "-q", "-c"); !bytes.Equal(got, data) {
@@ -45,7 +45,7 @@ func TestThePublicToolReadsWhatWrapWrites(t *testing.T) {
 }
 
 func TestUnwrapReadsWhatThePublicToolWrites(t *testing.T) {
-	data := sample(10 << 20)
+	data := sample(4 << 20)
 	for _, args := range [][]string{{"-q", "-c", "-1"}, {"-q", "-c", "-3"}, {"-q", "-c", "-19", "--single-thread"}, {"-q", "-c", "--no-check"}} {
 		stored := tool(t, data, args...)
 		got, err := expand(bytes.NewReader(stored))
