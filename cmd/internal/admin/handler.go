@@ -24,13 +24,13 @@ func NewHandler(b Backend) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+api.PathStatus, read(h, func(r *http.Request) (api.Status, error) { return b.Members.Status(r.Context()) }))
 	mux.HandleFunc("GET "+api.PathView, read(h, func(r *http.Request) (api.View, error) { return b.Members.View(r.Context()) }))
-	mux.HandleFunc("GET "+api.PathMembers, list(h, h.members))
-	mux.HandleFunc("GET "+api.PathFences, list(h, func(r *http.Request) ([]api.Fence, error) { return b.Recoveries.Fences(r.Context()) }))
-	mux.HandleFunc("GET "+api.PathRecoveries, list(h, func(r *http.Request) ([]api.Recovery, error) { return b.Recoveries.Recoveries(r.Context()) }))
-	mux.HandleFunc("GET "+api.PathTasks, list(h, h.tasks))
+	mux.HandleFunc("GET "+api.PathMembers, read(h, h.members))
+	mux.HandleFunc("GET "+api.PathFences, read(h, func(r *http.Request) ([]api.Fence, error) { return b.Recoveries.Fences(r.Context()) }))
+	mux.HandleFunc("GET "+api.PathRecoveries, read(h, func(r *http.Request) ([]api.Recovery, error) { return b.Recoveries.Recoveries(r.Context()) }))
+	mux.HandleFunc("GET "+api.PathTasks, read(h, h.tasks))
 	mux.HandleFunc("GET "+api.PathTasks+"/{id}", read(h, func(r *http.Request) (api.Task, error) { return b.Tasks.Task(r.Context(), r.PathValue("id")) }))
 	mux.HandleFunc("POST "+api.PathTasks+"/{id}/cancel", write(h, h.cancel))
-	mux.HandleFunc("GET "+api.PathBackups, list(h, h.backups))
+	mux.HandleFunc("GET "+api.PathBackups, read(h, h.backups))
 	mux.HandleFunc("GET "+api.PathBackups+"/{id}", read(h, func(r *http.Request) (api.Backup, error) { return b.Backups.Backup(r.Context(), r.PathValue("id")) }))
 	mux.HandleFunc("POST "+api.PathBackups, write(h, h.createBackup))
 	mux.HandleFunc("POST "+api.PathBackups+"/{id}/restore", write(h, h.restore))
@@ -97,7 +97,12 @@ func write[Q, A any](h *handler, do func(*http.Request, Q) (A, error)) http.Hand
 			h.fail(w, r, err)
 			return
 		}
-		h.send(w, r, http.StatusAccepted, got)
+		body, err := encode(got)
+		if err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		sendBytes(w, http.StatusAccepted, body)
 	}
 }
 
@@ -117,15 +122,6 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 			Hint: "the command and the daemon may be of different versions"}
 	}
 	return nil
-}
-
-func (h *handler) send(w http.ResponseWriter, r *http.Request, status int, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	sendBytes(w, status, body)
 }
 
 func sendBytes(w http.ResponseWriter, status int, body []byte) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -14,17 +13,6 @@ import (
 // lookAgain is how often a waiting request looks without having been told to: Watch may
 // miss what another node changed.
 const lookAgain = 2 * time.Second
-
-// list is read for lists, which are never null.
-func list[T any](h *handler, get func(*http.Request) ([]T, error)) http.HandlerFunc {
-	return read(h, func(r *http.Request) ([]T, error) {
-		got, err := get(r)
-		if got == nil {
-			got = []T{}
-		}
-		return got, err
-	})
-}
 
 // read is the handler of a GET: it answers with a tag, and with If-None-Match and ?wait=
 // only when the tag differs, or after that time with 304.
@@ -41,7 +29,7 @@ func read[T any](h *handler, get func(*http.Request) (T, error)) http.HandlerFun
 			if err != nil {
 				return nil, err
 			}
-			return json.Marshal(got)
+			return encode(got)
 		})
 		switch {
 		case err != nil:

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// now is when all tests happen.
+func now() time.Time { return time.Date(2026, 3, 29, 12, 0, 0, 0, time.UTC) }
+
+func before(d time.Duration) *time.Time {
+	at := now().Add(-d)
+	return &at
+}
+
+const runA, runB, runC = "aaaaaaaa00000000aaaaaaaa00000000", "bbbbbbbb11111111bbbbbbbb11111111", "cccccccc22222222cccccccc22222222"
+
+// fake is a daemon's inside: a group of two whose third member died, and some work.
+type fake struct {
+	mu       sync.Mutex
+	tasks    []api.Task
+	view     api.View
+	watchers []chan struct{}
+	watching chan struct{} // receives when a request begins to wait
+}
+
+func newFake() *fake {
+	f := &fake{watching: make(chan struct{}, 100)}
+	f.view = api.View{Version: 1042, Leader: "n1", Members: []api.Member{
+		{Node: "n1", Run: runA, Epoch: 1007, Role: "core", State: "ready", Ready: true, Leader: true, Voter: true, Self: true,
+			GossipAddr: "127.0.0.1:7946", ClusterAddr: "127.0.0.1:7947", Components: []string{"backup", "restore"}, JoinedAt: before(26 * time.Hour)},
+		{Node: "n3", Run: runC, Epoch: 1009, Role: "witness", Suspected: true, Voter: true,
+			GossipAddr: "127.0.0.1:7966", ClusterAddr: "127.0.0.1:7967", Components: []string{}, JoinedAt: before(3 * time.Minute)},
+	}}
+	f.tasks = []api.Task{
+		{ID: "t3", Type: "create", RunType: "user", State: "uploading", Attempt: 2, MaxAttempts: 3, Node: "n1", Run: runA, Token: 77,
+			Database: "shop", Backup: "b3", Storages: []string{"disk", "nas"},
+			Progress: api.Progress{Read: 150 << 20, Estimate: 200 << 20, Stored: map[string]int64{"nas": 40 << 20, "disk": 41 << 20}},
+			Created:  *before(90 * time.Second), Updated: *before(2 * time.Second)},
+		{ID: "t2", Type: "create", RunType: "user", State: "failed", Final: true, Attempt: 3, MaxAttempts: 3, Node: "n3", Run: runC, Token: 70,
+			Database: "books", Backup: "b2", Storages: []string{"disk"}, Error: "the password was refused by\x1b[31m the server", Hint: "check databases[1].dsn",
+			Created: *before(3 * time.Hour), Updated: *before(2 * time.Hour), Finished: before(2 * time.Hour)},
+		{ID: "t1", Type: "create", RunType: "user", State: "completed", Final: true, Attempt: 1, MaxAttempts: 3, Node: "n1", Run: runA, Token: 69,
+			Database: "shop", Backup: "b1", Storages: []string{"disk", "nas"}, Progress: api.Progress{Read: 5 << 30},
+			Created: *before(73 * time.Hour), Updated: *before(72 * time.Hour), Finished: before(72 * time.Hour)},
+	}
+	return f
+}
+
+// step changes the newest task and tells those who wait.
+func (f *fake) step(change func(*api.Task)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.tasks[0])
+	f.tell()
+}
+
+func (f *fake) tell() {
+	for _, w := range f.watchers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (f *fake) watch(context.Context) <-chan struct{} {
+	w := make(chan struct{}, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers = append(f.watchers, w)
+	f.watching <- struct{}{}
+	return w
+}
+
+func (f *fake) Status(context.Context) (api.Status, error) {
+	return api.Status{Node: "n1", Run: runA, Epoch: 1007, Group: "shop", Leader: "n1", Version: "v0.1", View: 1042, State: "ready",
+		Lease: "held", Ready: true, Problems: []string{"two members cannot survive the loss of one"}}, nil
+}
+
+func (f *fake) View(context.Context) (api.View, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.view, nil
+}
+
+func (f *fake) Fences(context.Context) ([]api.Fence, error) {
+	return []api.Fence{
+		{Component: "backup", Node: "n2", Run: runB, Holder: "n1", HolderRun: runA, Token: 77, State: api.FenceRaised, Index: 1043,
+			Tried: []string{}, Evidence: "refused", Since: before(4 * time.Second)},
+		{Component: "restore", Node: "n2", Run: runB, State: api.FenceParked, Index: 1050, Attempts: 3, Tried: []string{"n3", "n1"},
+			Evidence: "refused", Problem: "target is read-only", Since: before(4 * time.Second)},
+	}, nil
+}
+
+func (f *fake) Recoveries(context.Context) ([]api.Recovery, error) {
+	return []api.Recovery{{Component: "backup", Node: "n2", Run: runB, Evidence: "lapsed", State: "released", Recoverer: "n3", Token: 60,
+		Attempts: 1, Tried: []string{}, Opened: 900, Ended: 950, Since: before(50 * time.Hour), EndedAt: before(50*time.Hour - 1500*time.Millisecond)}}, nil
+}
+
+func (f *fake) Tasks(_ context.Context, filter api.TaskFilter) ([]api.Task, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []api.Task
+	for _, t := range f.tasks {
+		if (filter.Active && t.Final) || (filter.Database != "" && t.Database != filter.Database) {
+			continue
+		}
+		if out = append(out, t); len(out) == filter.Limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (f *fake) Task(_ context.Context, id string) (api.Task, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.tasks, func(t api.Task) bool { return t.ID == id })
+	if i < 0 {
+		return api.Task{}, &api.Error{Code: api.CodeNotFound, Message: "there is no task " + id, Hint: "fencepost tasks lists them"}
+	}
+	return f.tasks[i], nil
+}
+
+func (f *fake) Cancel(ctx context.Context, id string) (api.Task, error) {
+	t, err := f.Task(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	if t.Final {
+		return t, &api.Error{Code: api.CodeConflict, Message: "task " + id + " has ended"}
+	}
+	f.step(func(t *api.Task) { t.CancelRequested, t.CancelBy = true, "root" })
+	return f.Task(ctx, id)
+}
+
+func (f *fake) Backups(_ context.Context, filter api.BackupFilter) ([]api.Backup, error) {
+	if filter.Database != "" && filter.Database != "shop" {
+		return nil, nil
+	}
+	return []api.Backup{
+		{ID: "b4", Database: "shop", State: "creating", Created: *before(time.Minute)},
+		{ID: "b1", Database: "shop", State: "completed", Token: 69, AsOf: before(73 * time.Hour), RawBytes: 5 << 30, StoredBytes: 1234567890,
+			SHA256: "e3b0c442", Created: *before(73 * time.Hour), Completed: before(72 * time.Hour), DurationMS: 3600000,
+			Storages: []api.Copy{{Storage: "disk", State: "present", Bytes: 1234567890}, {Storage: "nas", State: "missing", Error: "disk full"}}},
+	}, nil
+}
+
+func (f *fake) Backup(ctx context.Context, id string) (api.Backup, error) {
+	all, _ := f.Backups(ctx, api.BackupFilter{})
+	for _, b := range all {
+		if b.ID == id {
+			return b, nil
+		}
+	}
+	return api.Backup{}, &api.Error{Code: api.CodeNotFound, Message: "there is no backup " + id, Hint: "fencepost backup list lists them"}
+}
+
+func (f *fake) CreateBackup(_ context.Context, r api.CreateBackup) (api.Task, error) {
+	switch r.Database {
+	case "shop":
+		return f.plan(api.Task{Type: "create", Database: r.Database, Storages: r.Storages}), nil
+	case "busy":
+		return api.Task{}, &api.Error{Code: api.CodeBusy, Message: "a backup of busy is being made", Hint: "fencepost tasks --active"}
+	case "lost":
+		return api.Task{}, &api.Error{Code: api.CodeLeaseLost, Message: "the lease of n1 has run out"}
+	case "running":
+		return api.Task{}, &api.Error{Code: api.CodeNotStopped, Message: "the former owner may still run"}
+	case "parked":
+		return api.Task{}, &api.Error{Code: api.CodeNeedsOperator, Message: "the ledger needs a decision"}
+	}
+	return api.Task{}, fmt.Errorf("no database is called %s", r.Database)
+}
+
+func (f *fake) Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error) {
+	b, err := f.Backup(ctx, r.Backup)
+	if err != nil {
+		return api.Task{}, err
+	}
+	target := r.Target
+	if target == "" {
+		target = b.Database
+	}
+	if target == "shop" && !r.Replace {
+		return api.Task{}, &api.Error{Code: api.CodeConflict, Message: "database shop is there", Hint: "--replace replaces it, --as restores under another name"}
+	}
+	return f.plan(api.Task{Type: "restore", Database: b.Database, Backup: b.ID, Target: target, Replace: r.Replace, Storages: []string{r.Storage}}), nil
+}
+
+func (f *fake) plan(t api.Task) api.Task {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t.ID, t.RunType, t.State, t.MaxAttempts = "t4", "user", "planned", 3
+	t.Created, t.Updated = now(), now()
+	f.tasks = append([]api.Task{t}, f.tasks...)
+	return t
+}

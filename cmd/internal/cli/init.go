@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/offline"
+)
+
+// initOutput are the configurations that were written.
+type initOutput []offline.InitFile
+
+func (r *root) initCommand() *cobra.Command {
+	var o offline.InitOptions
+	cmd := &cobra.Command{
+		Use:   "init --nodes n1,n2,n3 --dir DIR",
+		Short: "Write one configuration per node, for a group on this machine",
+		Long: "Write one configuration per node, for a group on this machine: loopback addresses, and a port, a socket and a home\n" +
+			"of its own for each. It overwrites nothing. It needs no daemon.\n\n" +
+			"A connection string on a command line can be seen by others on the machine: where it has a password, use\n" +
+			"env:NAME (an environment variable of the daemon) or file:PATH instead.",
+		Args: arguments(0, 0),
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Nodes, "nodes", nil, "names of the nodes, with commas between them")
+	f.StringVar(&o.Dir, "dir", "", "directory to write to; made when missing")
+	f.IntVar(&o.BasePort, "base-port", offline.DefaultBasePort, "gossip port of the first node; each node takes two ports of ten")
+	f.StringVar(&o.Group, "group", "", "name of the group (default fencepost)")
+	f.StringVar(&o.Profile, "profile", "", "time-outs: local, lan, wan or patient (default patient)")
+	f.StringArrayVar(&o.Databases, "database", nil, "name=dsn of a database to make backups of; may be repeated")
+	f.StringArrayVar(&o.Storages, "storage", nil, "name=path of a directory to keep backups in; may be repeated")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		files, err := offline.Init(o)
+		var broken *fs.PathError
+		switch {
+		case errors.As(err, &broken):
+			return err
+		case errors.Is(err, fs.ErrExist):
+			return &api.Error{Code: api.CodeConflict, Message: err.Error()}
+		case err != nil:
+			return &api.Error{Code: api.CodeUsage, Message: err.Error(), Hint: "nothing was written; see fencepost init --help"}
+		}
+		return r.print(initOutput(files))
+	}
+	return cmd
+}
+
+func (files initOutput) text(w io.Writer, _ time.Time) {
+	fmt.Fprintf(w, "Wrote %d configurations. Start each node with\n\n", len(files))
+	for _, f := range files {
+		fmt.Fprintf(w, "  fencepostd --config %s\n", f.Config)
+	}
+	fmt.Fprintf(w, "\nand look at the group with\n\n  fencepost members --socket %s\n", files[0].Socket)
+}

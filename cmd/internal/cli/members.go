@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// membersOutput is a list of members.
+type membersOutput []api.Member
+
+func (r *root) membersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "members",
+		Short: "List the members of the group",
+		Long:  "List the members of the group. The leader has a *, the node that answers is marked \"this\".",
+		Args:  arguments(0, 0),
+	}
+	return live(r, cmd, func([]string) string { return api.PathMembers }, func(m []api.Member) output { return membersOutput(m) })
+}
+
+func (m membersOutput) text(w io.Writer, now time.Time) {
+	t := table{heading: []string{"NODE", "", "STATE", "ROLE", "VOTER", "RUN", "EPOCH", "GOSSIP", "CLUSTER", "COMPONENTS", "JOINED"}, none: "no members"}
+	for _, x := range m {
+		t.rows = append(t.rows, []string{
+			x.Node, marks(x), memberState(x), x.Role, yes(x.Voter), short(x.Run), number(x.Epoch),
+			x.GossipAddr, x.ClusterAddr, strings.Join(x.Components, ","), ago(x.JoinedAt, now),
+		})
+	}
+	t.write(w)
+}
+
+func marks(m api.Member) string {
+	switch {
+	case m.Leader && m.Self:
+		return "* this"
+	case m.Leader:
+		return "*"
+	case m.Self:
+		return "this"
+	default:
+		return ""
+	}
+}
+
+func memberState(m api.Member) string {
+	switch {
+	case m.State != "":
+		return m.State
+	case m.Suspected:
+		return "suspected"
+	case m.Ready:
+		return "ready"
+	default:
+		return "joined"
+	}
+}

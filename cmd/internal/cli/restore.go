@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+func (r *root) restoreCommand() *cobra.Command {
+	var want api.RestoreBackup
+	var sure bool
+	cmd := &cobra.Command{
+		Use:   "restore BACKUP",
+		Short: "Plan the restore of a backup into a database",
+		Long: "Plan the restore of a backup and print its task. The backup is filled into a new database, checked, and swapped in\n" +
+			"under the target's name in one transaction. An existing database of that name is replaced only with --replace,\n" +
+			"and kept for a while under another name.",
+		Args: arguments(1, 1),
+	}
+	cmd.Flags().StringVar(&want.Target, "as", "", "name of the database to make (default that of the one that was backed up)")
+	cmd.Flags().BoolVar(&want.Replace, "replace", false, "an existing database may be replaced")
+	cmd.Flags().StringVar(&want.Storage, "storage", "", "storage to read from (default any that has a copy)")
+	cmd.Flags().BoolVar(&sure, "yes", false, "do not ask before replacing")
+	wait := waitFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		want.Backup = args[0]
+		c := r.client()
+		defer c.Close()
+		if want.Replace && !sure {
+			if err := r.confirm(cmd.Context(), c, want); err != nil {
+				return err
+			}
+		}
+		t, err := c.Restore(cmd.Context(), want)
+		if err != nil {
+			return err
+		}
+		return r.finish(cmd.Context(), c, t, *wait, api.TaskError)
+	}
+	return cmd
+}
+
+// confirm asks a person to type the name of what will be replaced.
+func (r *root) confirm(ctx context.Context, c *api.Client, want api.RestoreBackup) error {
+	if !r.Interactive {
+		return &api.Error{Code: api.CodeUsage, Message: "--replace replaces a database, and nobody can be asked here", Hint: "add --yes"}
+	}
+	b, err := c.Backup(ctx, want.Backup)
+	if err != nil {
+		return err
+	}
+	name := want.Target
+	if name == "" {
+		name = b.Database
+	}
+	fmt.Fprintf(r.Stderr, "This replaces database %s by backup %s of %s. Type %s to go on: ",
+		printable(name), printable(b.ID), printable(b.Database), printable(name))
+	answer, err := bufio.NewReader(r.Stdin).ReadString('\n')
+	if strings.TrimSpace(answer) == name {
+		return nil
+	}
+	if err != nil {
+		fmt.Fprintln(r.Stderr)
+	}
+	return &api.Error{Code: api.CodeFailed, Message: "not confirmed: nothing was done"}
+}
