@@ -1,6 +1,7 @@
 package gms
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,6 +109,9 @@ type Config struct {
 	MaxAttempts int
 	// NoRefused switches evidence "refused" off: only silence closes a run that dies.
 	NoRefused bool
+	// Floor gives the highest position or token that any ledger, storage or home is known to have seen, asked once, when a
+	// group is formed; the group's numbers begin above it and above the present time in microseconds. Nil: only the time.
+	Floor func(ctx context.Context) (uint64, error)
 	// Details are published with each run and stay readable until its last recovery has ended; at most 16 KiB in all.
 	Details map[string][]byte
 	// Logger gets the log; default: none.

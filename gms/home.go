@@ -36,7 +36,9 @@ type groupFile struct {
 const groupFileVersion = 1
 
 func openHome(dir, group string) (*homeDir, groupFile, error) {
-	fail := func(err error) (*homeDir, groupFile, error) { return nil, groupFile{}, fmt.Errorf("open home %s: %w", dir, err) }
+	fail := func(err error) (*homeDir, groupFile, error) {
+		return nil, groupFile{}, fmt.Errorf("open home %s: %w", dir, err)
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "raft"), 0o700); err != nil {
 		return fail(err)
 	}

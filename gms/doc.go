@@ -1,0 +1,57 @@
+// Package gms is the group: which nodes are here, what they agreed on, and what they share.
+//
+// Nodes find each other by gossip (SWIM, as memberlist implements it) and keep one replicated log (Raft, as
+// hashicorp/raft implements it). Gossip only proposes; the log disposes: a member is a run that the log has opened, a
+// view is the agreed list of open runs at one position of the log, and every member sees the same views in the same
+// order. On top of the log stand the distributed state cache, claims and locks, and the recoveries of what dead runs
+// left behind.
+//
+// # A host's duties, in order
+//
+//	router := signals.NewRouter(signals.Options{Logger: log})
+//	router.AddRecoveryFactory("payments", signals.HandleRecovery(recoverPayments))
+//	group, err := gms.New(gms.Config{Node: "n1", Home: "/var/lib/app", Seeds: []string{"10.0.0.2:7946"}}, router)
+//	...
+//	err = router.Start(ctx)
+//	err = group.Start(ctx)         // takes the home, opens the ports
+//	err = group.AwaitStanding(ctx) // a run is open and holds its lease
+//	...                            // work, each piece under a claim, each effect with the claim's token
+//	err = group.Stop(ctx)          // leaves as planned, hands leadership over
+//	router.Stop()
+//
+// Register the same factories on all nodes. Run package recovery's Manager beside the group: it delivers
+// FailureRecoverySignals from the replicated state. Watch [Group.Changed] and end the process when [Group.Err] is set.
+//
+// # What is promised
+//
+//   - One history: every member applies the same sequence of views, and a version never goes back, also not after a
+//     group was formed anew (positions begin above the wall clock in microseconds).
+//   - A run that renews its lease in time is closed by nobody but itself, its own home or an operator. The evidence that
+//     closes a run is in package gms/internal/detect: proof in milliseconds, silence after the TTL.
+//   - For each closed run and each component it had registered, or had work in, exactly one member at a time is
+//     appointed to recover, until exactly one Release is recorded.
+//   - A guarded transaction of the state cache ([Txn]) takes effect only if, at that very position of the log, its run is
+//     open, its claim and its fence are held: effects of the dead are refused where they would become visible.
+//   - A command's outcome is never guessed: it is repeated under the same request id until it is known, and a late grant
+//     that nobody waits for any more is given back.
+//
+// # What is not
+//
+//   - A lease tells a holder when to stop; what a stopped process does when it wakes is excluded only by tokens.
+//   - Two voters do not survive the loss of one; three survive one, five two.
+//   - Until keys and certificates exist, ports open on loopback only; anything else is refused.
+//
+// # How it is built
+//
+// Group is a thin shell around pure parts: gms/internal/state (commands in, results and changes out), gms/internal/detect
+// (events in, proposals out), the lease of a run and the rule of the voters in this package. One file is one idea:
+//
+//	group.go       New, Start, Stop, what a host asks
+//	forming.go     cluster id, bootstrap list, home check, what the home remembers
+//	standing.go    one run after the other: gossip, OpenRun, joining again and again
+//	session.go     renewals, leases of the run and of its fences; attend.go the stream to the leader
+//	leadership.go  terms, voters; leading.go the leader's duties of one term
+//	succession.go  who stands for election when the leader is proven dead
+//	commander.go   request ids and repeats; batcher.go commands into entries; replica.go the state
+//	signalling.go  changes of the log into signals
+package gms

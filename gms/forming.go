@@ -1,0 +1,332 @@
+package gms
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fencepost/fencepost/gms/internal/consensus"
+	"github.com/fencepost/fencepost/gms/internal/gossip"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// clusterID decodes the id that the home remembers.
+func (f groupFile) clusterID() ([]byte, error) {
+	id, err := hex.DecodeString(f.ClusterID)
+	if err != nil || len(id) != 0 && len(id) != 16 {
+		return nil, fmt.Errorf("group.json: cluster_id %q is not 32 hex digits", f.ClusterID)
+	}
+	return id, nil
+}
+
+// cluster is the id of the formed group, as far as it is known here; empty while unformed.
+func (g *Group) cluster() []byte {
+	var id []byte
+	g.rep.read(func(m *state.Machine) { id = m.ClusterID() })
+	if len(id) > 0 {
+		return id
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.known
+}
+
+// learn takes the cluster id that a member of this group's label told, while none is known.
+func (g *Group) learn(id []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.known) == 0 && len(id) == 16 {
+		g.known = slices.Clone(id)
+		g.announce()
+	}
+}
+
+func (g *Group) meta(run state.RunID) *wire.Meta {
+	return &wire.Meta{
+		Protocol: wire.Protocol, Node: g.cfg.Node, Run: run.Bytes(), Home: g.home.id[:], ClusterId: g.cluster(), Role: roleOf(g.cfg.Role),
+		ClusterAddr: g.clusterAddr, NodeKeyFp: g.home.id[:],
+	}
+}
+
+func (g *Group) startGossip(ctx context.Context, run state.RunID) (*gossip.Gossip, error) {
+	meta, err := proto.Marshal(g.meta(run))
+	if err != nil {
+		return nil, err
+	}
+	t := g.cfg.Timing
+	gos, err := gossip.New(gossip.Config{
+		Name: g.cfg.Node + "/" + run.String(), Label: g.cfg.Group, BindAddr: g.cfg.Gossip.Bind, AdvertiseAddr: g.cfg.Gossip.Advertise,
+		Network: g.cfg.Network, Meta: meta, Admit: g.admit, Logger: g.log,
+		Timing: gossip.Timing{ProbeInterval: t.ProbeInterval, ProbeTimeout: t.ProbeTimeout, SuspicionMult: t.SuspicionMult, SuspicionMaxMult: t.MaxSuspicionMult},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gos, gos.Start(ctx)
+}
+
+// admit keeps out of gossip who is of another formed group, and runs that the log has closed (FIELD.md M6, M14).
+func (g *Group) admit(m gossip.Member) error {
+	meta := &wire.Meta{}
+	if err := proto.Unmarshal(m.Meta, meta); err != nil {
+		return fmt.Errorf("its meta cannot be read: %w", err)
+	}
+	mine := g.cluster()
+	if len(mine) > 0 && len(meta.GetClusterId()) > 0 && string(mine) != string(meta.GetClusterId()) {
+		return fmt.Errorf("%w: cluster %s", ErrOtherGroup, hexID(meta.GetClusterId()))
+	}
+	id, ok := state.RunIDOf(meta.GetRun())
+	if !ok {
+		return errors.New("its run is malformed")
+	}
+	if g.isClosed(id) {
+		return ErrRunClosed
+	}
+	return nil
+}
+
+// isClosed tells whether the log has closed the run, as far as it is known here.
+func (g *Group) isClosed(id state.RunID) (closed bool) {
+	g.rep.read(func(m *state.Machine) {
+		r, known := m.Run(id)
+		closed = known && !r.IsOpen()
+	})
+	return closed
+}
+
+// hearGossip keeps the table of peers, and tells the leader's evidence machine. When the cluster becomes known, the own
+// meta says so.
+func (g *Group) hearGossip(ctx context.Context, gos *gossip.Gossip) {
+	told := len(g.cluster()) > 0
+	for {
+		e, err := gos.Next(ctx)
+		if err != nil {
+			return
+		}
+		meta := &wire.Meta{}
+		if err := proto.Unmarshal(e.Member.Meta, meta); err != nil {
+			g.log.Debug("gms: meta of a member cannot be read", "member", e.Member.Name, "error", err)
+			continue
+		}
+		id, _ := state.RunIDOf(meta.GetRun())
+		alive := e.Kind == gossip.Alive || e.Kind == gossip.Updated
+		if alive {
+			g.peers.put(meta, e.Member.Addr, true)
+			g.learn(meta.GetClusterId())
+		} else {
+			g.peers.gone(id)
+		}
+		g.gossipSays(id, alive)
+		if !told && len(g.cluster()) > 0 {
+			told = g.tellCluster(ctx, gos)
+		}
+	}
+}
+
+func (g *Group) tellCluster(ctx context.Context, gos *gossip.Gossip) bool {
+	g.mu.Lock()
+	run := g.runID
+	g.mu.Unlock()
+	meta, err := proto.Marshal(g.meta(run))
+	if err == nil {
+		err = gos.SetMeta(ctx, meta)
+	}
+	if err != nil {
+		g.log.Debug("gms: new meta not told", "error", err)
+	}
+	return err == nil
+}
+
+// startConsensus starts Raft at the first run: on the log of the home, or on a new one that is bootstrapped from the
+// list when no formed group is to be found, or on an empty one that the leader will fill.
+func (g *Group) startConsensus(ctx context.Context) error {
+	if g.consensusRuns() {
+		return nil
+	}
+	has, err := g.cons.HasState()
+	if err != nil {
+		return g.refused(fmt.Errorf("read the log of the home: %w", err), "see the message; the home may be damaged")
+	}
+	if !has && slices.Contains(g.cfg.Bootstrap, g.cfg.Node) {
+		servers, err := g.awaitFounders(ctx)
+		if err != nil && !errors.Is(err, errFormed) {
+			return err
+		}
+		if err == nil {
+			if err := g.cons.Bootstrap(servers); err != nil {
+				return g.refused(fmt.Errorf("bootstrap the group: %w", err), "see the message")
+			}
+		}
+	}
+	if err := g.checkHome(ctx); err != nil {
+		return err
+	}
+	if err := g.cons.Start(ctx); err != nil {
+		return g.refused(fmt.Errorf("start the log of the home: %w", err), "see the message; the home may be damaged")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.life != lifeStarted {
+		return ErrStopped
+	}
+	g.wg.Go(func() { g.leadLoop(g.bg) })
+	g.consStarted = true
+	g.announce()
+	return nil
+}
+
+func (g *Group) consensusRuns() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.consStarted
+}
+
+// errFormed: a formed group answered, so nothing is bootstrapped.
+var errFormed = errors.New("the group is formed already")
+
+// awaitFounders waits until every node of the bootstrap list is alive in gossip, so that all of them bootstrap with the
+// same servers, homes included; or until a member says that the group is formed.
+func (g *Group) awaitFounders(ctx context.Context) ([]consensus.Server, error) {
+	told := time.Now()
+	for {
+		list, changed := g.peers.alive()
+		homes := make(map[string]string)
+		for _, p := range list {
+			if len(p.meta.GetClusterId()) > 0 {
+				return nil, errFormed
+			}
+			homes[p.meta.GetNode()] = hexID(p.meta.GetHome())
+		}
+		var servers []consensus.Server
+		var missing []string
+		for _, node := range g.founders() {
+			if homes[node] == "" {
+				missing = append(missing, node)
+				continue
+			}
+			servers = append(servers, consensus.Server{ID: server{node: node, home: homes[node]}.id(), Address: node, Voter: true})
+		}
+		if len(missing) == 0 {
+			return servers, nil
+		}
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			g.log.Warn("gms: waiting for nodes of the bootstrap list to form the group", "missing", missing)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-changed:
+		case <-time.After(5 * time.Second):
+		}
+	}
+}
+
+// founders is the bootstrap list, sorted, each once.
+func (g *Group) founders() []string {
+	list := slices.Clone(g.cfg.Bootstrap)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// checkHome asks the members that can be reached what the group has on record about this home (DESIGN.md, "Homes"). A
+// home that holds less than it once held would vote without memory: it does not start. It asks for a short while only: a
+// full restart of all nodes has nobody to ask.
+func (g *Group) checkHome(ctx context.Context) error {
+	last, err := g.cons.LastIndex()
+	if err != nil {
+		return fmt.Errorf("read the log of the home: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, p := range g.awaitPeers(ctx) {
+		node := p.meta.GetNode()
+		if len(p.meta.GetClusterId()) == 0 {
+			continue
+		}
+		r, err := g.homePosition(ctx, node)
+		switch {
+		case err != nil:
+			g.log.Debug("gms: home's record not read", "from", node, "error", err)
+		case r.GetOtherHome():
+			return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrOtherHome), "bring its old home back, or run `fencepost node replace "+g.cfg.Node+"` on a member")
+		case r.GetKnown() && r.GetIndex() > last:
+			return g.refused(fmt.Errorf("start %s: %w: the group knows it to have held index %d, it holds %d", g.cfg.Node, ErrOlderHome, r.GetIndex(), last),
+				"empty the home and run `fencepost node replace "+g.cfg.Node+"` on a member")
+		}
+	}
+	return nil
+}
+
+func (g *Group) homePosition(ctx context.Context, node string) (*wire.HomePositionReply, error) {
+	c, err := g.client(node)
+	if err != nil {
+		return nil, err
+	}
+	return c.HomePosition(ctx, &wire.HomePositionRequest{Node: g.cfg.Node, Home: g.home.id[:]})
+}
+
+// rememberLoop keeps group.json up to date: the cluster id, and the addresses of the last view.
+func (g *Group) rememberLoop(ctx context.Context) {
+	for {
+		memory := g.remembered()
+		gf := groupFile{Version: groupFileVersion, Group: g.cfg.Group, ClusterID: memory.ClusterID, Peers: make(map[string]string)}
+		changed := g.rep.watch(func(m *state.Machine) {
+			if m.Formed() {
+				gf.ClusterID = hexID(m.ClusterID())
+			}
+			for _, r := range m.Runs() {
+				if r.IsOpen() && r.Node() != g.cfg.Node {
+					gf.Peers[r.Node()] = r.Open.GetGossipAddr()
+				}
+			}
+		})
+		g.peers.forget(g.isClosed)
+		if gf.ClusterID != memory.ClusterID || len(gf.Peers) > 0 && !maps.Equal(gf.Peers, memory.Peers) {
+			if err := g.home.remember(gf); err != nil {
+				g.log.Warn("gms: group not remembered", "error", err)
+			}
+			g.mu.Lock()
+			g.memory = gf
+			g.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		if !pause(ctx, nil, 100*time.Millisecond) {
+			return
+		}
+	}
+}
+
+func (g *Group) remembered() groupFile {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.memory
+}
+
+// awaitPeers waits a moment for gossip to find somebody: a newcomer's first exchange takes milliseconds when anybody is
+// there, and nobody may be.
+func (g *Group) awaitPeers(ctx context.Context) []peer {
+	for {
+		list, changed := g.peers.alive()
+		others := slices.DeleteFunc(list, func(p peer) bool { return p.meta.GetNode() == g.cfg.Node })
+		if len(others) > 0 || len(g.joinTargets("")) == 0 {
+			return others
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}

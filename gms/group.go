@@ -1,0 +1,348 @@
+package gms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/gms/internal/consensus"
+	"github.com/fencepost/fencepost/gms/internal/rpc"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// Group is one node's part in a group. Its methods may be called from any goroutine.
+type Group struct {
+	cfg    Config
+	log    *slog.Logger
+	router *signals.Router
+
+	rep       *replica
+	peers     *peers
+	seen      sightings
+	commands  *commander
+	batch     *batcher
+	signalled *signalling
+
+	// Made by Start, in this order.
+	home        *homeDir
+	memory      groupFile
+	server      *rpc.Server
+	dialer      *rpc.Dialer
+	clusterAddr string
+	cons        *consensus.Node
+	cancel      context.CancelCauseFunc
+	wg          sync.WaitGroup
+
+	mu          sync.Mutex
+	life        life
+	stand       *standing // of the present run; nil before it is opened
+	runID       state.RunID
+	leading     *leading
+	known       []byte        // cluster id, empty while unformed
+	changed     chan struct{} // closed and replaced when stand, leading or err change
+	err         error
+	done        chan struct{}
+	leaving     bool
+	consStarted bool
+	bg          context.Context
+	stopOnce    sync.Once
+}
+
+type life int
+
+const (
+	lifeNew life = iota
+	lifeStarted
+	lifeStopped
+)
+
+// New checks the configuration. Nothing is opened and nothing runs before Start. Signals go to router, which the host
+// starts and stops.
+func New(cfg Config, router *signals.Router) (*Group, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("gms: configuration: %w", err)
+	}
+	if router == nil {
+		return nil, errors.New("gms: a signal router is required")
+	}
+	g := &Group{
+		cfg: cfg, log: cfg.Logger, router: router, peers: newPeers(),
+		changed: make(chan struct{}), done: make(chan struct{}),
+	}
+	g.rep = newReplica(g.fail)
+	g.commands = newCommander(g)
+	g.batch = newBatcher(g.propose)
+	g.signalled = newSignalling(g)
+	return g, nil
+}
+
+// Start takes the home, opens the ports and begins to join; it returns when that is done, or with the first error, with
+// nothing left open. Standing in the group comes later: see [Group.AwaitStanding]. Errors: ErrHomeInUse, ErrOtherGroup, a
+// port that is taken. ctx bounds the start only.
+func (g *Group) Start(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch g.life {
+	case lifeStarted:
+		return errors.New("gms: started already")
+	case lifeStopped:
+		return ErrStopped
+	}
+	if err := g.open(ctx); err != nil {
+		return fmt.Errorf("start group: %w", errors.Join(err, g.closeAll()))
+	}
+	run, cancel := context.WithCancelCause(context.Background())
+	g.cancel, g.bg = cancel, run
+	g.life = lifeStarted
+	g.wg.Go(func() { g.batch.run(run) })
+	g.wg.Go(func() { g.signalled.run(run) })
+	g.wg.Go(func() { g.standLoop(run) })
+	g.wg.Go(func() { g.rememberLoop(run) })
+	return nil
+}
+
+// open takes what Start needs; what it got stays in g for closeAll.
+func (g *Group) open(ctx context.Context) error {
+	home, memory, err := openHome(g.cfg.Home, g.cfg.Group)
+	if err != nil {
+		return err
+	}
+	g.home, g.memory = home, memory
+	if g.known, err = memory.clusterID(); err != nil {
+		return err
+	}
+	if err := g.openPorts(ctx); err != nil {
+		return err
+	}
+	g.cons, err = consensus.New(consensus.Config{
+		ServerID: server{node: g.cfg.Node, home: g.home.idHex()}.id(), Address: g.cfg.Node, Dir: g.home.raftDir(),
+		Streams: newRaftStreams(g), FSM: g.rep, Logger: g.log, OnStall: func(err error) { g.fail(fmt.Errorf("%w: %w", ErrDiskStalled, err)) },
+		SnapshotThreshold: g.cfg.SnapshotThreshold,
+		Timing: consensus.Timing{
+			HeartbeatTimeout: g.cfg.Timing.Heartbeat, ElectionTimeout: g.cfg.Timing.Heartbeat, LeaderLeaseTimeout: g.cfg.Timing.LeaderLease,
+		},
+	})
+	return err
+}
+
+// closeAll closes what is open, in the reverse order.
+func (g *Group) closeAll() error {
+	var errs []error
+	if g.cons != nil {
+		g.cons.Stop()
+	}
+	if g.dialer != nil {
+		g.dialer.Stop()
+	}
+	if g.server != nil {
+		g.server.Stop()
+	}
+	if g.home != nil {
+		errs = append(errs, g.home.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Stop ends this node's part, as a planned shutdown: the run is closed as left (work that is not settled goes to
+// recovery like any other), leadership is handed over, and everything is closed. It waits, at most until ctx ends for the
+// polite part. It may come before Start and more than once.
+func (g *Group) Stop(ctx context.Context) error {
+	var err error
+	g.stopOnce.Do(func() { err = g.stop(ctx) })
+	<-g.done
+	return err
+}
+
+func (g *Group) stop(ctx context.Context) error {
+	defer close(g.done)
+	g.mu.Lock()
+	was := g.life
+	g.life, g.leaving = lifeStopped, true
+	g.mu.Unlock()
+	if was != lifeStarted {
+		return nil
+	}
+	g.leave(ctx)
+	if g.cons.IsLeader() {
+		tctx, cancel := context.WithTimeout(ctx, time.Second)
+		if err := g.cons.TransferLeadership(tctx); err != nil {
+			g.log.Debug("gms: leadership not handed over", "error", err)
+		}
+		cancel()
+	}
+	g.cancel(ErrStopped)
+	g.wg.Wait()
+	return g.closeAll()
+}
+
+// leave closes the own run in the log.
+func (g *Group) leave(ctx context.Context) {
+	s := g.standingNow()
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err := g.ask(ctx, "leave", &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{
+		Node: g.cfg.Node, Run: s.run[:], Evidence: wire.Evidence_EVIDENCE_LEFT, Detail: "planned stop",
+	}}})
+	if err != nil {
+		g.log.Warn("gms: could not leave in order, the others will notice", "error", err)
+	}
+}
+
+// Err is why the group ended by itself, nil while it did not: ErrNameTaken, ErrOtherHome, ErrOlderHome, ErrDiskStalled,
+// ErrDiverged. The host then ends the process.
+func (g *Group) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// fail notes a reason to end; the first one counts.
+func (g *Group) fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.err = err
+		g.announce()
+	}
+}
+
+// announce wakes those who wait; with g.mu held.
+func (g *Group) announce() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// Changed is closed when the standing, the leadership or Err change.
+func (g *Group) Changed() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changed
+}
+
+// background runs f until the group stops.
+func (g *Group) background(f func(ctx context.Context)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.life == lifeStarted {
+		g.wg.Go(func() { f(g.bg) })
+	}
+}
+
+func (g *Group) standingNow() *standing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stand
+}
+
+func (g *Group) epoch() uint64 {
+	if s := g.standingNow(); s != nil {
+		return s.epoch
+	}
+	return 0
+}
+
+// mayStart refuses new work without a lease.
+func (g *Group) mayStart() error {
+	st, _ := g.Standing()
+	switch st {
+	case Held:
+		return nil
+	case Closed:
+		return ErrRunClosed
+	}
+	return ErrLeaseExpired
+}
+
+// Standing is what this node's present run may do, and a channel that is closed when that may have changed.
+func (g *Group) Standing() (Standing, <-chan struct{}) {
+	g.mu.Lock()
+	s, changed := g.stand, g.changed
+	g.mu.Unlock()
+	if s == nil {
+		return Closed, changed
+	}
+	return s.session.standing()
+}
+
+// AwaitStanding blocks until this node's run holds its lease, the group fails (its Err), or ctx ends.
+func (g *Group) AwaitStanding(ctx context.Context) error {
+	for {
+		changed := g.Changed()
+		if err := g.Err(); err != nil {
+			return err
+		}
+		st, moved := g.Standing()
+		if st == Held {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for standing in the group: %w", context.Cause(ctx))
+		case <-changed:
+		case <-moved:
+		}
+	}
+}
+
+// Self is this node's present run as hex, empty while it has none.
+func (g *Group) Self() (node, run string) {
+	if s := g.standingNow(); s != nil {
+		return g.cfg.Node, s.run.String()
+	}
+	return g.cfg.Node, ""
+}
+
+// View is the present view as this node knows it.
+func (g *Group) View() (v signals.View) {
+	g.rep.read(func(m *state.Machine) { v = viewOf(m, m.View()) })
+	return v
+}
+
+// Leader is the node that leads as far as is known here; empty for unknown.
+func (g *Group) Leader() string { return g.leaderHint() }
+
+// MemberDetail is what is known of a member beyond signals.Member.
+type MemberDetail struct {
+	signals.Member
+	Gossip, Cluster string // addresses
+	Suspected       bool
+	Voter, Leader   bool
+}
+
+// Members lists the members of the present view with what operators want to see.
+func (g *Group) Members() []MemberDetail {
+	leader, voters := g.leaderHint(), g.voterNodes()
+	var list []MemberDetail
+	g.rep.read(func(m *state.Machine) {
+		for _, mem := range m.View().Members {
+			run, ok := m.Run(mem.Run)
+			if !ok {
+				continue
+			}
+			list = append(list, MemberDetail{
+				Member: memberOf(run), Gossip: run.Open.GetGossipAddr(), Cluster: run.Open.GetClusterAddr(),
+				Suspected: run.Suspected, Voter: slices.Contains(voters, run.Node()), Leader: run.Node() == leader,
+			})
+		}
+	})
+	return list
+}
+
+// Sync blocks until this node's replica is not staler than the call. ErrNoQuorum when no leader answers while ctx lasts.
+func (g *Group) Sync(ctx context.Context) error {
+	index, err := g.readIndex(ctx)
+	if err != nil {
+		return err
+	}
+	return g.rep.await(ctx, func(m *state.Machine) bool { return m.Index() >= index })
+}

@@ -1,0 +1,196 @@
+package gms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/signals"
+)
+
+// testGroup is some nodes of one group in this process, on loopback ports and real disks.
+type testGroup struct {
+	t     *testing.T
+	ctx   context.Context
+	names []string
+	ports map[string][2]int
+	dirs  map[string]string
+	nodes map[string]*testNode
+}
+
+type testNode struct {
+	*Group
+	router *signals.Router
+
+	mu      sync.Mutex
+	signals []signals.Facts
+}
+
+func newTestGroup(t *testing.T, n int) *testGroup {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	tg := &testGroup{t: t, ctx: ctx, ports: map[string][2]int{}, dirs: map[string]string{}, nodes: map[string]*testNode{}}
+	for i := range n {
+		name := fmt.Sprintf("n%d", i+1)
+		tg.names = append(tg.names, name)
+		tg.ports[name] = [2]int{freePort(t), freePort(t)}
+		tg.dirs[name] = t.TempDir()
+	}
+	return tg
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (tg *testGroup) config(name string) Config {
+	p := tg.ports[name]
+	cfg := Config{
+		Group: "test", Node: name, Home: tg.dirs[name], Bootstrap: tg.names, Profile: ProfileLocal,
+		Gossip: Endpoint{Bind: fmt.Sprintf("127.0.0.1:%d", p[0])}, Cluster: Endpoint{Bind: fmt.Sprintf("127.0.0.1:%d", p[1])},
+	}
+	for _, other := range tg.names {
+		cfg.Seeds = append(cfg.Seeds, fmt.Sprintf("127.0.0.1:%d", tg.ports[other][0]))
+	}
+	if os.Getenv("FENCEPOST_TEST_LOG") != "" {
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("self", name)
+	}
+	return cfg
+}
+
+// start starts a node and waits for nothing.
+func (tg *testGroup) start(name string, change ...func(*Config)) *testNode {
+	tg.t.Helper()
+	cfg := tg.config(name)
+	for _, c := range change {
+		c(&cfg)
+	}
+	n := &testNode{router: signals.NewRouter(signals.Options{})}
+	keep := signals.Handle(func(_ context.Context, s signals.Signal) error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.signals = append(n.signals, s.Facts())
+		return nil
+	})
+	if err := errors.Join(n.router.AddActionFactory(keep), n.router.AddRecoveryFactory("work", keep)); err != nil {
+		tg.t.Fatal(err)
+	}
+	g, err := New(cfg, n.router)
+	if err != nil {
+		tg.t.Fatal(err)
+	}
+	n.Group = g
+	if err := errors.Join(n.router.Start(tg.ctx), g.Start(tg.ctx)); err != nil {
+		tg.t.Fatal(err)
+	}
+	tg.nodes[name] = n
+	tg.t.Cleanup(func() { tg.stop(name) })
+	return n
+}
+
+func (tg *testGroup) stop(name string) {
+	n := tg.nodes[name]
+	if n == nil {
+		return
+	}
+	delete(tg.nodes, name)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := n.Stop(ctx); err != nil {
+		tg.t.Errorf("stop %s: %v", name, err)
+	}
+	n.router.Stop()
+}
+
+// await waits until ok is true of a node, looking again at every entry of its log.
+func (tg *testGroup) await(n *testNode, what string, ok func() bool) {
+	tg.t.Helper()
+	for {
+		changed := n.Cache().Changed()
+		moved := n.Changed()
+		if ok() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-moved:
+		case <-tg.ctx.Done():
+			tg.t.Fatalf("%s: waited in vain for %s; view %+v, recoveries %+v, err %v", n.cfg.Node, what, n.View(), recoveriesOf(n), n.Err())
+		}
+	}
+}
+
+func recoveriesOf(n *testNode) []Recovery {
+	list, _ := n.Recoveries()
+	return list
+}
+
+func viewNames(v signals.View) string {
+	var names []string
+	for _, m := range v.Members {
+		names = append(names, m.Node)
+	}
+	return strings.Join(names, " ")
+}
+
+// formed starts all nodes and waits until each holds its lease and sees all.
+func formed(t *testing.T, n int) *testGroup {
+	tg := newTestGroup(t, n)
+	for _, name := range tg.names {
+		tg.start(name)
+	}
+	for _, name := range tg.names {
+		node := tg.nodes[name]
+		if err := node.AwaitStanding(tg.ctx); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		tg.await(node, "the whole view", func() bool { return len(node.View().Members) == n })
+	}
+	return tg
+}
+
+func TestThreeNodesFormOneView(t *testing.T) {
+	tg := formed(t, 3)
+	first := tg.nodes["n1"].View()
+	for _, name := range tg.names {
+		node := tg.nodes[name]
+		tg.await(node, "the newest view", func() bool { return node.View().Version >= first.Version })
+		if v := node.View(); v.Version == first.Version && viewNames(v) != viewNames(first) {
+			t.Errorf("%s sees %v at version %d, n1 saw %v", name, viewNames(v), v.Version, viewNames(first))
+		}
+	}
+	if a, b := tg.nodes["n1"].cluster(), tg.nodes["n3"].cluster(); string(a) != string(b) || len(a) != 16 {
+		t.Errorf("cluster ids %x and %x", a, b)
+	}
+}
+
+func TestSingleNodeStands(t *testing.T) {
+	tg := formed(t, 1)
+	n := tg.nodes["n1"]
+	c, err := n.Claim(tg.ctx, "work", "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Token <= uint64(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()) {
+		t.Errorf("token %d is not above the wall clock", c.Token)
+	}
+	if err := n.EndClaim(tg.ctx, c, signals.Complete); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.EndClaim(tg.ctx, c, signals.Complete); !errors.Is(err, ErrNotFound) {
+		t.Errorf("second end of a claim: %v", err)
+	}
+}

@@ -1,0 +1,266 @@
+package gms
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/fencepost/fencepost/gms/internal/consensus"
+	"github.com/fencepost/fencepost/gms/internal/detect"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// handler answers the other members' calls. Nothing that comes in is trusted further than its bounds.
+type handler struct {
+	wire.UnimplementedClusterServer
+	g *Group
+}
+
+var errMalformed = errors.New("malformed request")
+
+// Submit proposes commands when this node leads.
+func (h handler) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.SubmitReply, error) {
+	if n := len(r.GetCommands()); n == 0 || n > batchCommands {
+		return nil, errMalformed
+	}
+	return h.g.submitHere(ctx, r.GetCommands()), nil
+}
+
+// submit brings commands to a node; see submitter.
+func (g *Group) submit(ctx context.Context, node string, cmds []*wire.Command) (*wire.SubmitReply, error) {
+	if node == "" && !g.consensusRuns() {
+		node = g.bystander("")
+	}
+	if node == "" || node == g.cfg.Node {
+		reply := g.submitHere(ctx, cmds)
+		if !reply.GetNotLeader() || reply.GetLeader() != "" {
+			return reply, nil
+		}
+		if node = g.bystander(""); node == "" {
+			return reply, nil
+		}
+	}
+	c, err := g.client(node)
+	if err != nil {
+		return nil, errors.Join(errUnreached, err)
+	}
+	return c.Submit(ctx, &wire.SubmitRequest{Commands: cmds})
+}
+
+func (g *Group) submitHere(ctx context.Context, cmds []*wire.Command) *wire.SubmitReply {
+	notLeader := &wire.SubmitReply{NotLeader: true, Leader: g.leaderHint()}
+	if notLeader.GetLeader() == g.cfg.Node {
+		notLeader.Leader = ""
+	}
+	if !g.consensusRuns() || !g.cons.IsLeader() {
+		return notLeader
+	}
+	results, index, err := g.batch.submit(ctx, cmds)
+	switch {
+	case err == nil:
+		return &wire.SubmitReply{Results: results, Index: index}
+	case errors.Is(err, consensus.ErrNotLeader), errors.Is(err, errUnreached), errors.Is(err, consensus.ErrNotStarted):
+		return notLeader
+	}
+	return &wire.SubmitReply{Unknown: true}
+}
+
+// propose is the batcher's way to consensus.
+func (g *Group) propose(ctx context.Context, data []byte) ([]*wire.Result, uint64, error) {
+	index, response, err := g.cons.Propose(ctx, data)
+	if err != nil {
+		return nil, 0, err
+	}
+	results, ok := response.([]*wire.Result)
+	if !ok {
+		return nil, 0, errors.New("the replica gave no results")
+	}
+	return results, index, nil
+}
+
+// Session takes a run's renewals, while this node leads.
+func (h handler) Session(stream grpc.BidiStreamingServer[wire.SessionUp, wire.SessionDown]) error {
+	l := h.g.leadingNow()
+	if l == nil {
+		return stream.Send(ended(&wire.Ended{Why: "not the leader", NotLeader: true, Leader: h.g.leaderHint()}))
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	id, ok := state.RunIDOf(first.GetRenewal().GetRun())
+	if !ok {
+		return errMalformed
+	}
+	return h.attended(stream, l, id, first.GetRenewal())
+}
+
+func ended(e *wire.Ended) *wire.SessionDown {
+	return &wire.SessionDown{Msg: &wire.SessionDown_Ended{Ended: e}}
+}
+
+// attended serves one run's stream until it ends or the term does.
+func (h handler) attended(stream grpc.BidiStreamingServer[wire.SessionUp, wire.SessionDown], l *leading, id state.RunID, r *wire.Renewal) error {
+	l.follow() // the run may have been opened just now
+	l.step(detect.Event{Kind: detect.StreamOpened, Run: detect.RunID(id)})
+	goodbye := false
+	defer func() {
+		l.step(detect.Event{Kind: detect.StreamEnded, Run: detect.RunID(id), Goodbye: goodbye})
+	}()
+	var sending sync.Mutex
+	send := func(m *wire.SessionDown) error {
+		sending.Lock()
+		defer sending.Unlock()
+		return stream.Send(m)
+	}
+	answer := func(a *wire.RenewReply) {
+		if err := send(&wire.SessionDown{Msg: &wire.SessionDown_Ack{Ack: a}}); err != nil {
+			h.g.log.Debug("gms: acknowledgement not sent", "error", err)
+		}
+	}
+	incoming := make(chan *wire.SessionUp)
+	broken := make(chan error, 1)
+	go func() { // ends when the handler returns, which ends the stream's context
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				broken <- err
+				return
+			}
+			select {
+			case incoming <- m:
+			case <-stream.Context().Done():
+				return
+			}
+		}
+	}()
+	l.renew(r, answer)
+	for {
+		select {
+		case <-l.ctx.Done():
+			goodbye = true
+			return send(ended(&wire.Ended{Why: "the leader's term has ended", NotLeader: true, Leader: h.g.leaderHint()}))
+		case err := <-broken:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		case m := <-incoming:
+			if m.GetBye() != nil {
+				goodbye = true
+				return nil
+			}
+			if string(m.GetRenewal().GetRun()) != string(id[:]) {
+				return errMalformed
+			}
+			l.renew(m.GetRenewal(), answer)
+		}
+	}
+}
+
+// Renew takes a renewal by the detour, or passes it on once.
+func (h handler) Renew(ctx context.Context, r *wire.RenewRequest) (*wire.RenewReply, error) {
+	if l := h.g.leadingNow(); l != nil {
+		answers := make(chan *wire.RenewReply, 1)
+		l.renew(r.GetRenewal(), func(a *wire.RenewReply) { answers <- a })
+		select {
+		case a := <-answers:
+			return a, nil
+		case <-l.ctx.Done():
+			return nil, errors.New("the leader's term has ended")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	leader := h.g.leaderHint()
+	if r.GetPassedOn() || leader == "" || leader == h.g.cfg.Node {
+		return nil, errors.New("no leader is known here")
+	}
+	c, err := h.g.client(leader)
+	if err != nil {
+		return nil, err
+	}
+	return c.Renew(ctx, &wire.RenewRequest{Renewal: r.GetRenewal(), PassedOn: true})
+}
+
+// Ping answers whether this process stands as a run.
+func (h handler) Ping(_ context.Context, r *wire.PingRequest) (*wire.PingReply, error) {
+	run := h.g.identity().Run
+	return &wire.PingReply{Alive: len(run) > 0 && string(run) == string(r.GetRun()), Run: run}, nil
+}
+
+// Probe tells what this member saw of a run.
+func (h handler) Probe(_ context.Context, r *wire.ProbeRequest) (*wire.ProbeReply, error) {
+	id, ok := state.RunIDOf(r.GetRun())
+	if !ok {
+		return nil, errMalformed
+	}
+	return h.g.seen.reply(id), nil
+}
+
+// ReadIndex gives an index for reads that are not stale.
+func (h handler) ReadIndex(ctx context.Context, _ *wire.ReadIndexRequest) (*wire.ReadIndexReply, error) {
+	if !h.g.consensusRuns() || !h.g.cons.IsLeader() {
+		return &wire.ReadIndexReply{NotLeader: true, Leader: h.g.leaderHint()}, nil
+	}
+	index, err := h.g.cons.ReadIndex(ctx)
+	if errors.Is(err, consensus.ErrNotLeader) {
+		return &wire.ReadIndexReply{NotLeader: true, Leader: h.g.leaderHint()}, nil
+	}
+	return &wire.ReadIndexReply{Index: index}, err
+}
+
+// readIndex asks whoever leads for an index, until ctx ends.
+func (g *Group) readIndex(ctx context.Context) (uint64, error) {
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		changed := g.leaderChanged()
+		if node := g.leaderHint(); node != "" {
+			index, err := g.readIndexFrom(ctx, node)
+			if err == nil {
+				return index, nil
+			}
+			g.log.Debug("gms: read index not given", "by", node, "error", err)
+		}
+		if !pause(ctx, changed, backoff) {
+			return 0, errors.Join(ErrNoQuorum, context.Cause(ctx))
+		}
+	}
+}
+
+func (g *Group) readIndexFrom(ctx context.Context, node string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	if node == g.cfg.Node {
+		return g.cons.ReadIndex(ctx)
+	}
+	c, err := g.client(node)
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.ReadIndex(ctx, &wire.ReadIndexRequest{})
+	if err == nil && r.GetNotLeader() {
+		err = consensus.ErrNotLeader
+	}
+	return r.GetIndex(), err
+}
+
+// HomePosition tells what the group has on record about a home.
+func (h handler) HomePosition(_ context.Context, r *wire.HomePositionRequest) (*wire.HomePositionReply, error) {
+	reply := &wire.HomePositionReply{ClusterId: h.g.cluster()}
+	h.g.rep.read(func(m *state.Machine) {
+		n, ok := m.Node(r.GetNode())
+		if !ok {
+			return
+		}
+		reply.Known, reply.Index = true, n.GetPosition()
+		reply.OtherHome = string(n.GetHome()) != string(r.GetHome()) && !n.GetReplaced()
+	})
+	if l := h.g.leadingNow(); l != nil && reply.Known && !reply.OtherHome {
+		reply.Index = max(reply.Index, l.reported(r.GetNode()))
+	}
+	return reply, nil
+}

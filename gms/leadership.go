@@ -1,0 +1,278 @@
+package gms
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fencepost/fencepost/gms/internal/consensus"
+	"github.com/fencepost/fencepost/gms/internal/detect"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+	"github.com/fencepost/fencepost/signals"
+)
+
+var errTermEnded = errors.New("the leader's term has ended")
+
+// leadLoop follows Raft's leadership: while this node leads, it does the leader's duties, one term at a time.
+func (g *Group) leadLoop(ctx context.Context) {
+	var end func()
+	defer func() {
+		if end != nil {
+			end()
+		}
+	}()
+	var term uint64
+	for {
+		now, changed := g.cons.Watch()
+		if end != nil && (!now.Leads || now.Changes != term) {
+			end()
+			end = nil
+		}
+		if now.Leads && end == nil {
+			term = now.Changes
+			end = g.beginTerm(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// beginTerm starts the duties and returns what ends them and waits.
+func (g *Group) beginTerm(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	finished := make(chan struct{})
+	g.wg.Go(func() {
+		defer close(finished)
+		g.lead(ctx)
+	})
+	return func() {
+		cancel(errTermEnded)
+		<-finished
+	}
+}
+
+// lead is one term. Nothing is acknowledged before the term's first entry is applied (PROTOCOL.md 4).
+func (g *Group) lead(ctx context.Context) {
+	for {
+		err := g.cons.Barrier(ctx)
+		if err == nil {
+			err = g.form(ctx)
+		}
+		if err == nil {
+			break
+		}
+		g.log.Debug("gms: term not established yet", "error", err)
+		if !pause(ctx, nil, 10*time.Millisecond) {
+			return
+		}
+	}
+	l := newLeading(ctx, g)
+	l.follow()
+	g.setLeading(l)
+	defer g.setLeading(nil)
+	g.log.Info("gms: leading", "term", g.cons.Term())
+	g.reportFormer(l)
+	l.run()
+}
+
+// reportFormer lets the evidence machine ask the voters about runs whose refusal was seen here.
+func (g *Group) reportFormer(l *leading) {
+	for id := range l.known() {
+		if g.seen.reply(id).GetRefused() {
+			l.step(detect.Event{Kind: detect.Reported, Run: detect.RunID(id)})
+		}
+	}
+}
+
+// openedEvent introduces a run. One whose refusal was seen here led before: its session with this node broke, and only
+// leaders have sessions with others.
+func (g *Group) openedEvent(r state.Run) detect.Event {
+	return detect.Event{
+		Kind: detect.Opened, Run: detect.RunID(r.ID), OwnInterface: r.Open.GetOwnInterface(), Suspected: r.Suspected,
+		FormerLeader: g.seen.reply(r.ID).GetRefused(),
+	}
+}
+
+// form gives a group that is not formed its cluster id and base: at least the present time in microseconds, so that a
+// later group's numbers are above an earlier one's (DESIGN.md, "Numbers that never go back").
+func (g *Group) form(ctx context.Context) error {
+	formed := false
+	g.rep.read(func(m *state.Machine) { formed = m.Formed() })
+	if formed {
+		return nil
+	}
+	base := uint64(time.Now().UnixMicro())
+	if g.cfg.Floor != nil {
+		floor, err := g.cfg.Floor(ctx)
+		if err != nil {
+			return fmt.Errorf("look for the highest number given out so far: %w", err)
+		}
+		base = max(base, floor)
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	selector := wire.Selector_SELECTOR_RENDEZVOUS
+	if g.cfg.Selector == signals.Successor {
+		selector = wire.Selector_SELECTOR_SUCCESSOR
+	}
+	results, _, err := g.batch.submit(ctx, []*wire.Command{{Op: &wire.Command_FormGroup{FormGroup: &wire.FormGroup{
+		ClusterId: id, Base: base + 1, Settings: &wire.Settings{Selector: selector, MaxAttempts: uint32(g.cfg.MaxAttempts)},
+	}}}})
+	if err != nil {
+		return err
+	}
+	return g.errorOf("form the group", results[0])
+}
+
+func (g *Group) setLeading(l *leading) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leading = l
+	g.announce()
+}
+
+func (g *Group) leadingNow() *leading {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leading
+}
+
+// leaderHint is the node that leads as far as Raft here knows.
+func (g *Group) leaderHint() string {
+	if !g.consensusRuns() {
+		return ""
+	}
+	now, _ := g.cons.Watch()
+	return now.Address
+}
+
+func (g *Group) leaderChanged() <-chan struct{} {
+	if !g.consensusRuns() {
+		return g.Changed()
+	}
+	_, changed := g.cons.Watch()
+	return changed
+}
+
+func (g *Group) applied() uint64 { return g.cons.Applied() }
+
+// voterNodes lists the voters of the configuration, in its order.
+func (g *Group) voterNodes() []string {
+	if !g.consensusRuns() {
+		return nil
+	}
+	var list []string
+	for _, s := range g.cons.Configuration().Servers {
+		if s.Voter {
+			list = append(list, s.Address)
+		}
+	}
+	return list
+}
+
+// gossipSays tells the leader's evidence machine what gossip holds.
+func (g *Group) gossipSays(id state.RunID, alive bool) {
+	l := g.leadingNow()
+	if l == nil {
+		return
+	}
+	kind := detect.GossipDead
+	if alive {
+		kind = detect.GossipAlive
+	}
+	l.step(detect.Event{Kind: kind, Run: detect.RunID(id)})
+}
+
+// tendVoters makes the next change of the configuration, if one is due and none is under way.
+func (l *leading) tendVoters() {
+	if !l.tending.TryLock() {
+		return
+	}
+	l.acts.Go(func() {
+		defer l.tending.Unlock()
+		cfg := l.g.cons.Configuration()
+		var servers []server
+		for _, s := range cfg.Servers {
+			servers = append(servers, parseServer(s.ID, s.Voter))
+		}
+		ch, ok := planVoters(servers, l.standingNodes(), l.g.cfg.Voters, l.g.cfg.Followers)
+		if !ok {
+			return
+		}
+		if err := l.change(ch, cfg.Index); err != nil && l.ctx.Err() == nil {
+			l.g.log.Warn("gms: change of voters did not work", "node", ch.node, "error", err)
+		}
+	})
+}
+
+func (l *leading) change(ch serverChange, prev uint64) (err error) {
+	ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
+	defer cancel()
+	switch ch.act {
+	case addNonvoter:
+		l.g.log.Info("gms: node follows the log", "node", ch.node)
+		_, err = l.g.cons.AddNonvoter(ctx, ch.id(), ch.node, prev)
+	case promote:
+		l.g.log.Info("gms: node votes", "node", ch.node)
+		_, err = l.g.cons.Promote(ctx, ch.id(), ch.node, prev)
+	case demote:
+		l.g.log.Info("gms: node votes no more", "node", ch.node)
+		_, err = l.g.cons.Demote(ctx, ch.id(), prev)
+	}
+	if errors.Is(err, consensus.ErrStale) {
+		return nil // somebody changed it meanwhile; the next tick looks again
+	}
+	return err
+}
+
+// caughtUpBy is how many entries a follower may lack to be promoted.
+const caughtUpBy = 256
+
+// standingNodes is the voters' rule's view of the open runs.
+func (l *leading) standingNodes() []standingNode {
+	applied := l.g.cons.Applied()
+	var list []standingNode
+	l.g.rep.read(func(m *state.Machine) {
+		for _, r := range m.Runs() {
+			if r.IsOpen() {
+				role := r.Open.GetRole()
+				list = append(list, standingNode{
+					node: r.Node(), home: hexID(r.Open.GetHome()), votes: role == wire.Role_ROLE_CORE || role == wire.Role_ROLE_WITNESS,
+				})
+			}
+		}
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, n := range list {
+		r, ok := l.reports[n.node]
+		list[i].caughtUp = ok && r.before > 0 && r.last+caughtUpBy >= applied && r.before+2*caughtUpBy >= applied
+	}
+	slices.SortStableFunc(list, func(a, b standingNode) int { return slices.Compare([]byte(a.node), []byte(b.node)) })
+	return list
+}
+
+// known lists the runs that the evidence machine knows.
+func (l *leading) known() map[state.RunID]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make(map[state.RunID]bool, len(l.runs))
+	for id := range l.runs {
+		list[id] = true
+	}
+	return list
+}
+
+// reported is the applied index that a node's run reported last to this leader.
+func (l *leading) reported(node string) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reports[node].last
+}

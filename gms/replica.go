@@ -1,0 +1,175 @@
+package gms
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// replica is this node's copy of the replicated state: consensus applies entries to it, everybody else reads.
+type replica struct {
+	mu      sync.RWMutex
+	m       *state.Machine
+	changed chan struct{} // closed and replaced after each entry
+	feed    []fed         // changes that the signal maker has not taken yet
+	failed  func(error)   // a reason why the process must end
+}
+
+// fed is what one entry changed.
+type fed struct {
+	position uint64
+	changes  []state.Change
+	gap      bool // a snapshot was installed: what lies between is not known as changes
+}
+
+func newReplica(failed func(error)) *replica {
+	return &replica{m: state.New(), changed: make(chan struct{}), failed: failed}
+}
+
+// Apply takes one committed entry; called by consensus only. The answer is []*wire.Result.
+func (r *replica) Apply(index uint64, data []byte) any {
+	e := &wire.Entry{}
+	if err := proto.Unmarshal(data, e); err != nil {
+		// The same bytes fail everywhere in the same way: an entry without commands.
+		e = &wire.Entry{Version: wire.Protocol}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	results, changes := r.m.Apply(index, e)
+	for _, c := range changes {
+		if d, ok := c.(state.AuditMismatch); ok {
+			r.failed(fmt.Errorf("%w at position %d", ErrDiverged, d.Position))
+		}
+	}
+	r.tell(fed{position: r.m.Position(), changes: changes})
+	return results
+}
+
+// tell wakes the readers; with r.mu held.
+func (r *replica) tell(f fed) {
+	if len(f.changes) > 0 || f.gap {
+		r.feed = append(r.feed, f)
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Snapshot captures the state; called by consensus only.
+func (r *replica) Snapshot() (io.WriterTo, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return snapshotWriter{r.m.Snapshot()}, nil
+}
+
+type snapshotWriter struct{ s *wire.Snapshot }
+
+func (w snapshotWriter) WriteTo(to io.Writer) (int64, error) {
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(w.s)
+	if err != nil {
+		return 0, fmt.Errorf("encode snapshot: %w", err)
+	}
+	n, err := to.Write(data)
+	return int64(n), err
+}
+
+// maxSnapshot bounds what Restore reads; the state itself is bounded far below.
+const maxSnapshot = 1 << 30
+
+// Restore replaces the state; called by consensus only.
+func (r *replica) Restore(from io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(from, maxSnapshot+1))
+	if err != nil {
+		return fmt.Errorf("read snapshot: %w", err)
+	}
+	if len(data) > maxSnapshot {
+		return errors.New("snapshot is larger than 1 GiB")
+	}
+	s := &wire.Snapshot{}
+	if err := proto.Unmarshal(data, s); err != nil {
+		return fmt.Errorf("decode snapshot: %w", err)
+	}
+	m, err := state.Restore(s)
+	if err != nil {
+		return fmt.Errorf("restore state: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.m = m
+	r.tell(fed{position: m.Position(), gap: true})
+	return nil
+}
+
+// read calls f with the state; f must not keep it.
+func (r *replica) read(f func(m *state.Machine)) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	f(r.m)
+}
+
+// watch is read, with a channel that is closed at the next entry after what f saw.
+func (r *replica) watch(f func(m *state.Machine)) <-chan struct{} {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	f(r.m)
+	return r.changed
+}
+
+// await blocks until ok is true of the state, or ctx ends.
+func (r *replica) await(ctx context.Context, ok func(m *state.Machine) bool) error {
+	for {
+		done := false
+		changed := r.watch(func(m *state.Machine) { done = ok(m) })
+		if done {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// take hands over the changes since the last call, and a channel that is closed at the next entry.
+func (r *replica) take() ([]fed, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.feed
+	r.feed = nil
+	return f, r.changed
+}
+
+// open finds an open run of a node.
+func (r *replica) open(node string) (run state.Run, ok bool) {
+	r.read(func(m *state.Machine) { run, ok = openRunOf(m, node) })
+	return run, ok
+}
+
+func openRunOf(m *state.Machine, node string) (state.Run, bool) {
+	n, ok := m.Node(node)
+	if !ok {
+		return state.Run{}, false
+	}
+	id, _ := state.RunIDOf(n.GetLastRun())
+	run, ok := m.Run(id)
+	return run, ok && run.IsOpen()
+}
+
+func hexID(b []byte) string { return hex.EncodeToString(b) }
+
+// parseRun reads a run's id as signals show it.
+func parseRun(s string) (state.RunID, error) {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != 16 {
+		return state.RunID{}, fmt.Errorf("%q is not a run id: 32 hex digits", s)
+	}
+	return state.RunID(b), nil
+}

@@ -1,0 +1,207 @@
+package gms
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/gms/internal/wire"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// members is what a session needs of the rest of the group.
+type members interface {
+	leaderHint() string
+	leaderChanged() <-chan struct{}
+	// client calls a node's cluster port; an error when its address is not known.
+	client(node string) (wire.ClusterClient, error)
+	// bystander is some living member other than the one named, to pass a renewal on; empty when there is none.
+	bystander(not string) string
+	// applied is the Raft index applied here.
+	applied() uint64
+}
+
+// session is one run's standing with the group: it renews the run's lease, and the fences that the run holds, at a third
+// of the TTL on a stream to the leader, and through another member when the leader does not answer (PROTOCOL.md 5).
+type session struct {
+	run      [16]byte
+	ttl      time.Duration
+	fenceTTL time.Duration
+	clock    Clock
+	to       members
+	log      *slog.Logger
+	// broke is told that the stream to a leader ended without a word.
+	broke func(leader string)
+
+	mu      sync.Mutex
+	lease   *lease
+	fences  map[fenceRef]*heldFence
+	sent    map[uint64]sentRenewal
+	seq     uint64
+	changed chan struct{} // closed and replaced when the standing may have changed
+	poke    chan struct{} // capacity 1: a deadline was moved
+}
+
+// fenceRef names one appointment.
+type fenceRef struct {
+	component string
+	run       [16]byte // the dead run
+	index     uint64
+}
+
+// heldFence is the holder's side of a fence: a lease of its own (PROTOCOL.md 13).
+type heldFence struct {
+	due      func() bool
+	deadline time.Duration
+	cancel   context.CancelCauseFunc
+}
+
+type sentRenewal struct {
+	at     time.Duration
+	fences []fenceRef
+}
+
+func newSession(run [16]byte, cfg Config, to members, broke func(leader string)) *session {
+	return &session{
+		run: run, ttl: cfg.Timing.TTL, fenceTTL: cfg.FenceTTL, clock: cfg.Clock, to: to, log: cfg.Logger, broke: broke,
+		lease: newLease(cfg.Timing.TTL), fences: make(map[fenceRef]*heldFence), sent: make(map[uint64]sentRenewal),
+		changed: make(chan struct{}), poke: make(chan struct{}, 1),
+	}
+}
+
+// standing is what the run may do now, and a channel that is closed when that may have changed.
+func (s *session) standing() (Standing, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease.standing(s.clock.Now()), s.changed
+}
+
+// close ends the run's standing for ever, and with it its fences.
+func (s *session) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease.closed = true
+	for ref, f := range s.fences {
+		f.cancel(fmt.Errorf("%w: the run is closed", signals.ErrFenceLost))
+		delete(s.fences, ref)
+	}
+	s.announce()
+}
+
+// announce wakes those who wait for a change; with s.mu held.
+func (s *session) announce() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
+}
+
+// renewFence has the renewals name a fence that was acquired by a call begun at sent. lease ends at its local deadline.
+func (s *session) renewFence(ref fenceRef, sent time.Duration, due func() bool) (lease context.Context, stop func()) {
+	lease, cancel := context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &heldFence{due: due, cancel: cancel, deadline: sent + s.fenceTTL - leaseMargin(s.fenceTTL)}
+	s.fences[ref] = f
+	s.announce()
+	return lease, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.fences[ref] == f {
+			delete(s.fences, ref)
+		}
+		cancel(context.Canceled)
+	}
+}
+
+// renewal makes the next renewal.
+func (s *session) renewal() *wire.Renewal {
+	applied := s.to.applied()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seq++
+	r := &wire.Renewal{Run: s.run[:], Seq: s.seq, Applied: applied}
+	out := sentRenewal{at: s.clock.Now()}
+	for ref, f := range s.fences {
+		if f.due() {
+			out.fences = append(out.fences, ref)
+			r.Fences = append(r.Fences, &wire.FenceRenewal{Component: ref.component, Run: ref.run[:], Index: ref.index})
+		}
+	}
+	s.sent[s.seq] = out
+	for seq, old := range s.sent {
+		if out.at-old.at > s.ttl {
+			delete(s.sent, seq)
+		}
+	}
+	return r
+}
+
+// acknowledged takes the answer to a renewal, by whatever way it came; false when the run is closed.
+func (s *session) acknowledged(a *wire.RenewReply) bool {
+	if a.GetRunClosed() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.sent[a.GetSeq()]
+	if !ok || !a.GetAcknowledged() {
+		return true
+	}
+	delete(s.sent, a.GetSeq())
+	before := s.lease.standing(s.clock.Now())
+	s.lease.renewed(r.at)
+	for _, f := range a.GetFences() {
+		ref := fenceRef{f.GetComponent(), [16]byte(f.GetRun()), f.GetIndex()}
+		if held, ok := s.fences[ref]; ok {
+			held.deadline = max(held.deadline, r.at+s.fenceTTL-leaseMargin(s.fenceTTL))
+		}
+	}
+	if s.lease.standing(s.clock.Now()) != before {
+		s.announce()
+	}
+	return true
+}
+
+// answered tells whether a renewal has been acknowledged.
+func (s *session) answered(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, open := s.sent[seq]
+	return !open
+}
+
+// watchDeadlines ends fences at their deadlines and announces changes of the standing, until ctx ends. Timers do not
+// count suspend, the clock does: so it looks at least each half second.
+func (s *session) watchDeadlines(ctx context.Context) {
+	const look = 500 * time.Millisecond
+	last := Expired
+	for {
+		now := s.clock.Now()
+		s.mu.Lock()
+		wait := look
+		for ref, f := range s.fences {
+			if now >= f.deadline {
+				f.cancel(fmt.Errorf("%w: it could not be renewed in time", signals.ErrFenceLost))
+				delete(s.fences, ref)
+				continue
+			}
+			wait = min(wait, f.deadline-now)
+		}
+		if st := s.lease.standing(now); st != last {
+			last = st
+			s.announce()
+		}
+		if next := s.lease.next(now); next > 0 {
+			wait = min(wait, next-now)
+		}
+		s.mu.Unlock()
+		if !pause(ctx, s.poke, max(wait, time.Millisecond)) {
+			return
+		}
+	}
+}

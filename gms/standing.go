@@ -1,0 +1,289 @@
+package gms
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mrand "math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fencepost/fencepost/gms/internal/gossip"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// standing is this node's present run, once the log has opened it.
+type standing struct {
+	run     state.RunID
+	epoch   uint64
+	session *session
+}
+
+// standLoop opens one run after the other: the first at start, another whenever the present one was closed by somebody
+// else. Each has a gossip instance of its own; Raft, the ports and the host's factories stay.
+func (g *Group) standLoop(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := g.standOnce(ctx)
+		if ctx.Err() != nil || g.Err() != nil {
+			return
+		}
+		g.log.Warn("gms: run is over, opening another", "error", err)
+		if !pause(ctx, nil, 50*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// standOnce is the life of one run: gossip, join, open, renew until it is closed.
+func (g *Group) standOnce(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
+	var run state.RunID
+	_, _ = rand.Read(run[:]) // never fails
+	g.setRun(run)
+	gos, err := g.startGossip(ctx, run)
+	if err != nil {
+		g.fail(err)
+		return err
+	}
+	defer gos.Stop()
+	tasks.Go(func() { g.hearGossip(ctx, gos) })
+	tasks.Go(func() { g.joinLoop(ctx, gos) })
+	if err := g.startConsensus(ctx); err != nil {
+		return err
+	}
+	epoch, err := g.openRun(ctx, run, gos.Addr())
+	if err != nil {
+		return err
+	}
+	return g.hold(ctx, run, epoch, gos)
+}
+
+// hold keeps an opened run's lease until the run is closed.
+func (g *Group) hold(ctx context.Context, run state.RunID, epoch uint64, gos *gossip.Gossip) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
+	s := newSession(run, g.cfg, g, func(leader string) {
+		tasks.Go(func() { g.leaderBroke(ctx, leader) })
+	})
+	g.setStanding(&standing{run: run, epoch: epoch, session: s})
+	defer g.setStanding(nil)
+	defer s.close()
+	g.log.Info("gms: standing", "run", run.String(), "epoch", epoch)
+	tasks.Go(func() { s.watchDeadlines(ctx) })
+	tasks.Go(func() { g.registerLoop(ctx) })
+	tasks.Go(func() { // the log's word comes before the leader's
+		_ = g.rep.await(ctx, func(m *state.Machine) bool {
+			r, ok := m.Run(run)
+			return m.Position() >= epoch && (!ok || !r.IsOpen())
+		})
+		cancel()
+	})
+	err := s.keep(ctx)
+	s.close()
+	if g.isLeaving() {
+		lctx, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer done()
+		if err := gos.Leave(lctx); err != nil {
+			g.log.Debug("gms: gossip not left in order", "error", err)
+		}
+	}
+	return err
+}
+
+func (g *Group) isLeaving() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leaving
+}
+
+func (g *Group) setRun(run state.RunID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.runID = run
+}
+
+func (g *Group) setStanding(s *standing) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stand = s
+	g.announce()
+}
+
+// openRun has the log open the run. Each try names the last run that the log is known to have (PROTOCOL.md 1).
+func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string) (epoch uint64, err error) {
+	op := &wire.OpenRun{
+		Node: g.cfg.Node, Run: run.Bytes(), Home: g.home.id[:], NodeKey: g.home.publicKey(), Role: roleOf(g.cfg.Role),
+		GossipAddr: gossipAddr, ClusterAddr: g.clusterAddr, OwnInterface: ownInterface(gossipAddr) && ownInterface(g.clusterAddr),
+		Protocol: wire.Protocol, Details: g.cfg.Details, Components: g.components(),
+	}
+	g.rep.read(func(m *state.Machine) {
+		if n, ok := m.Node(g.cfg.Node); ok {
+			op.PrevEpoch = n.GetLastEpoch()
+		}
+	})
+	for ctx.Err() == nil {
+		r, err := g.commands.do(ctx, &wire.Command{Run: run.Bytes(), Op: &wire.Command_OpenRun{OpenRun: proto.CloneOf(op)}})
+		if err != nil {
+			return 0, fmt.Errorf("open run: %w", err)
+		}
+		switch r.GetCode() {
+		case wire.Code_CODE_OK, wire.Code_CODE_NO_CHANGE:
+			return r.GetPosition(), nil
+		case wire.Code_CODE_STALE:
+			op.PrevEpoch = r.GetEpoch()
+		case wire.Code_CODE_NAME_TAKEN:
+			return 0, g.refused(fmt.Errorf("open run of %s: %w: %s", g.cfg.Node, ErrNameTaken, r.GetDetail()), "give this node another name, or stop the other one")
+		case wire.Code_CODE_OTHER_HOME:
+			return 0, g.refused(fmt.Errorf("open run of %s: %w", g.cfg.Node, ErrOtherHome), "bring its old home back, or run `fencepost node replace "+g.cfg.Node+"` on a member")
+		case wire.Code_CODE_NOT_FORMED:
+			pause(ctx, g.leaderChanged(), 20*time.Millisecond)
+		default:
+			return 0, g.refused(g.errorOf("open run", r), "see the log of the leader")
+		}
+	}
+	return 0, context.Cause(ctx)
+}
+
+// refused ends the group with an error that only a person can mend.
+func (g *Group) refused(err error, hint string) error {
+	err = withHint(err, hint)
+	g.fail(err)
+	return err
+}
+
+// ownInterface tells whether the address is one of this machine's: only then do refused ports prove anything.
+func ownInterface(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	if ip == nil {
+		return false
+	}
+	if ip.IsLoopback() {
+		return true
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
+}
+
+// components lists what the host can recover.
+func (g *Group) components() []*wire.Component {
+	list, _ := g.router.Components()
+	out := make([]*wire.Component, 0, len(list))
+	for _, c := range list {
+		out = append(out, componentOf(c))
+	}
+	return out
+}
+
+// registerLoop registers components that the host adds while the run stands.
+func (g *Group) registerLoop(ctx context.Context) {
+	registered := make(map[string]bool)
+	for _, c := range g.components() {
+		registered[c.GetName()] = g.isRegistered(c.GetName())
+	}
+	for {
+		list, changed := g.router.Components()
+		for _, c := range list {
+			if registered[c.Name] {
+				continue
+			}
+			_, err := g.ask(ctx, "register component "+c.Name, &wire.Command{Op: &wire.Command_RegisterComponent{
+				RegisterComponent: &wire.RegisterComponent{Component: componentOf(c)},
+			}})
+			registered[c.Name] = err == nil
+			if err != nil && ctx.Err() == nil {
+				g.log.Warn("gms: component not registered", "recovers", c.Name, "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+func componentOf(c signals.Component) *wire.Component {
+	out := &wire.Component{Name: c.Name, Exclusion: wire.Exclusion_EXCLUSION_TOKEN}
+	if c.Exclusion == signals.ExclusionLease {
+		out.Exclusion = wire.Exclusion_EXCLUSION_LEASE
+	}
+	switch c.Selector {
+	case signals.Rendezvous:
+		out.Selector = wire.Selector_SELECTOR_RENDEZVOUS
+	case signals.Successor:
+		out.Selector = wire.Selector_SELECTOR_SUCCESSOR
+	}
+	return out
+}
+
+func (g *Group) isRegistered(component string) bool {
+	run, ok := g.rep.open(g.cfg.Node)
+	return ok && run.Registered(component)
+}
+
+// joinLoop joins, and joins again for ever, whatever address might lead to members that gossip does not hold alive: the
+// seeds, the last view on disk, the runs in the log (FIELD.md M5).
+func (g *Group) joinLoop(ctx context.Context, gos *gossip.Gossip) {
+	told := false
+	for ctx.Err() == nil {
+		if targets := g.joinTargets(gos.Addr()); len(targets) > 0 {
+			n, err := gos.Join(ctx, targets)
+			g.log.Debug("gms: joined", "addresses", targets, "answered", n, "error", err)
+			if n == 0 && !told && ctx.Err() == nil {
+				g.log.Warn("gms: no seed answers, trying on", "addresses", targets, "error", err)
+			}
+			told = n == 0
+		}
+		list, _ := g.peers.alive()
+		every := 3 * time.Second
+		if len(list) < 2 {
+			every = 300 * time.Millisecond
+		}
+		if !pause(ctx, nil, every+time.Duration(mrand.Int64N(int64(every/2)))) {
+			return
+		}
+	}
+}
+
+func (g *Group) joinTargets(self string) []string {
+	targets := slices.Clone(g.cfg.Seeds)
+	for _, address := range g.remembered().Peers {
+		targets = append(targets, address)
+	}
+	g.rep.read(func(m *state.Machine) {
+		for _, r := range m.Runs() {
+			if r.IsOpen() {
+				targets = append(targets, r.Open.GetGossipAddr())
+			}
+		}
+	})
+	alive := map[string]bool{self: true, "": true}
+	list, _ := g.peers.alive()
+	for _, p := range list {
+		alive[p.gossip] = true
+	}
+	slices.Sort(targets)
+	targets = slices.Compact(targets)
+	return slices.DeleteFunc(targets, func(a string) bool { return alive[a] })
+}
