@@ -2,15 +2,19 @@ package local
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -19,6 +23,7 @@ import (
 const childEnv = "FENCEPOST_LOCAL_TEST_CHILD"
 
 func TestMain(m *testing.M) {
+	childMain()
 	if root := os.Getenv(childEnv); root != "" {
 		fmt.Println("error:", putForEver(root))
 		os.Exit(1)
@@ -95,14 +100,48 @@ func TestOpenLeavesWhatIsNotItsOwn(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"put-dead-1-00", "notes.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+	for name, content := range map[string]string{"put-dead-1-00": "x", "put-dead-1-01": "", "put-new-1-02": "", "notes.txt": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open(t, Options{Root: root})
-	if left := temps(t, root); len(left) != 1 || left[0] != "notes.txt" {
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, "put-dead-1-01"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	open(t, Options{Root: root, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if left := temps(t, root); !slices.Equal(left, []string{"notes.txt", "put-new-1-02"}) {
 		t.Errorf("left: %q", left)
+	}
+	if !strings.Contains(log.String(), "count=2") {
+		t.Errorf("logged %q", log.String())
+	}
+}
+
+// A writer that was stopped before it could lock its temporary, and whose temporary was cleaned away, sees that.
+func TestALockOnACleanedTemporaryDoesNotCount(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, Options{Root: root})
+	temp, err := s.newTemp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer temp.discard()
+	if !s.isAt(temp.f, temp.name) {
+		t.Error("a new temporary is not at its name")
+	}
+	if err := os.Remove(filepath.Join(root, temp.name)); err != nil {
+		t.Fatal(err)
+	}
+	if s.isAt(temp.f, temp.name) {
+		t.Error("a removed temporary is taken for one that is there")
+	}
+	if err := os.WriteFile(filepath.Join(root, temp.name), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.isAt(temp.f, temp.name) {
+		t.Error("another file of its name is taken for it")
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 const (
 	tempPrefix = "put-"
 	tempTries  = 10                    // new temporaries taken for dead ones before they were locked
+	tempNew    = 10 * time.Minute      // an empty temporary this young may be one that is about to be locked
 	lockFirst  = time.Millisecond      // pause between two tries for a lock that another process holds; doubles
 	lockLast   = 50 * time.Millisecond // up to this
 )
@@ -30,8 +31,8 @@ type temp struct {
 	moved bool   // it was renamed: there is nothing to remove
 }
 
-// newTemp makes a temporary and locks it. Between the two a cleaner of another process may take it for a dead one; then
-// another is made.
+// newTemp makes a temporary and locks it. A process that was stopped between the two for long may find that a cleaner
+// took its file for a dead one; then another is made.
 func (s *Storage) newTemp() (*temp, error) {
 	if err := s.root.MkdirAll(filepath.FromSlash(tempDir), dirMode); err != nil {
 		return nil, err
@@ -126,13 +127,17 @@ func (s *Storage) clean() error {
 	return nil
 }
 
-// cleanOne removes a temporary if nobody holds its lock. When in doubt it stays.
+// cleanOne removes a temporary if nobody holds its lock. When in doubt it stays; so does one that has only just been
+// made, which the next Open will find.
 func (s *Storage) cleanOne(name string) bool {
 	f, err := s.root.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err != nil || fi.Size() == 0 && time.Since(fi.ModTime()) < tempNew {
+		return false
+	}
 	locked, err := tryLock(f)
 	return err == nil && locked && s.isAt(f, name) && s.root.Remove(name) == nil
 }
