@@ -135,13 +135,16 @@ func (g *Group) tellCluster(ctx context.Context, gos *gossip.Gossip) bool {
 	run := g.runID
 	g.mu.Unlock()
 	meta, err := proto.Marshal(g.meta(run))
-	if err == nil {
-		err = gos.SetMeta(ctx, meta)
-	}
 	if err != nil {
-		g.log.Debug("gms: new meta not told", "error", err)
+		g.log.Warn("gms: meta not encoded", "error", err)
+		return false
 	}
-	return err == nil
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // it is set, whether the news was seen to leave or not
+	defer cancel()
+	if err := gos.SetMeta(ctx, meta); err != nil {
+		g.log.Debug("gms: news of the meta still under way", "error", err)
+	}
+	return true
 }
 
 // startConsensus starts Raft at the first run: on the log of the home, or on a new one that is bootstrapped from the

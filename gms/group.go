@@ -151,16 +151,17 @@ func (g *Group) closeAll() error {
 }
 
 // Stop ends this node's part, as a planned shutdown: the run is closed as left (work that is not settled goes to
-// recovery like any other), leadership is handed over, and everything is closed. It waits, at most until ctx ends for the
-// polite part. It may come before Start and more than once.
-func (g *Group) Stop(ctx context.Context) error {
+// recovery like any other), leadership is handed over, and everything is closed. settled names components of which the
+// host has no work left: they need no recovery, unless the log sees a claim or a fence of theirs. It waits, at most until
+// ctx ends for the polite part. It may come before Start and more than once.
+func (g *Group) Stop(ctx context.Context, settled ...string) error {
 	var err error
-	g.stopOnce.Do(func() { err = g.stop(ctx) })
+	g.stopOnce.Do(func() { err = g.stop(ctx, settled) })
 	<-g.done
 	return err
 }
 
-func (g *Group) stop(ctx context.Context) error {
+func (g *Group) stop(ctx context.Context, settled []string) error {
 	defer close(g.done)
 	g.mu.Lock()
 	was := g.life
@@ -169,7 +170,7 @@ func (g *Group) stop(ctx context.Context) error {
 	if was != lifeStarted {
 		return nil
 	}
-	g.leave(ctx)
+	g.leave(ctx, settled)
 	if g.cons.IsLeader() {
 		tctx, cancel := context.WithTimeout(ctx, time.Second)
 		if err := g.cons.TransferLeadership(tctx); err != nil {
@@ -183,15 +184,15 @@ func (g *Group) stop(ctx context.Context) error {
 }
 
 // leave closes the own run in the log.
-func (g *Group) leave(ctx context.Context) {
+func (g *Group) leave(ctx context.Context, settled []string) {
 	s := g.standingNow()
 	if s == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, err := g.ask(ctx, "leave", &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{
-		Node: g.cfg.Node, Run: s.run[:], Evidence: wire.Evidence_EVIDENCE_LEFT, Detail: "planned stop",
+		Node: g.cfg.Node, Run: s.run[:], Evidence: wire.Evidence_EVIDENCE_LEFT, Detail: "planned stop", Settled: settled,
 	}}})
 	if err != nil {
 		g.log.Warn("gms: could not leave in order, the others will notice", "error", err)

@@ -109,7 +109,7 @@ func (tg *testGroup) stop(name string) {
 	delete(tg.nodes, name)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if err := n.Stop(ctx); err != nil {
+	if err := n.Stop(ctx, "work"); err != nil {
 		tg.t.Errorf("stop %s: %v", name, err)
 	}
 	n.router.Stop()

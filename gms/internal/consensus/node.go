@@ -27,11 +27,13 @@ type Node struct {
 	lead    *leadership
 	verify  *verifier
 	flush   *flusher
+	configs configIndex
 
 	mu      sync.Mutex // guards the life below
 	store   *storage
-	wrapped raft.StableStore
+	stable  raft.StableStore // the parts of store, wrapped
 	logs    raft.LogStore
+	snaps   raft.SnapshotStore
 	trans   *transport
 	raft    *raft.Raft
 	stopped bool
@@ -83,12 +85,14 @@ func (n *Node) openStore() error {
 	if err != nil {
 		return err
 	}
-	cached, err := raft.NewLogCache(cachedEntries, &watchedLogs{LogStore: s.logs, watch: n.watch})
+	noted := &notedLogs{LogStore: &watchedLogs{LogStore: s.logs, watch: n.watch}, configs: &n.configs}
+	cached, err := raft.NewLogCache(cachedEntries, noted)
 	if err != nil {
 		return errors.Join(fmt.Errorf("make the cache of the log: %w", err), s.close())
 	}
 	n.store, n.logs = s, cached
-	n.wrapped = &votes{StableStore: &watchedStable{StableStore: s.stable, watch: n.watch}}
+	n.snaps = &notedSnapshots{SnapshotStore: s.snaps, configs: &n.configs}
+	n.stable = &votes{StableStore: &watchedStable{StableStore: s.stable, watch: n.watch}}
 	return nil
 }
 
@@ -100,7 +104,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if n.raft != nil {
+	if n.raft != nil && !n.stopped {
 		return errors.New("consensus: started already")
 	}
 	if err := n.openStore(); err != nil {
@@ -108,7 +112,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	n.trans = n.newTransport()
 	notify := make(chan bool)
-	r, err := raft.NewRaft(n.raftConfig(notify), n.machine, n.logs, n.wrapped, n.store.snaps, n.trans)
+	r, err := raft.NewRaft(n.raftConfig(notify), n.machine, n.logs, n.stable, n.snaps, n.trans)
 	if err != nil {
 		_ = n.trans.Close() // the error that counts is err
 		n.trans = nil

@@ -29,7 +29,7 @@ func (n *Node) HasState() (bool, error) {
 	if err := n.openStore(); err != nil {
 		return false, err
 	}
-	has, err := raft.HasExistingState(n.logs, n.wrapped, n.store.snaps)
+	has, err := raft.HasExistingState(n.logs, n.stable, n.snaps)
 	if err != nil {
 		return false, fmt.Errorf("look for a log: %w", err)
 	}
@@ -48,7 +48,7 @@ func (n *Node) LastIndex() (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the end of the log: %w", err)
 	}
-	snaps, err := n.store.snaps.List()
+	snaps, err := n.snaps.List()
 	if err != nil {
 		return 0, fmt.Errorf("list the snapshots: %w", err)
 	}
@@ -85,7 +85,7 @@ func (n *Node) bootstrap(c raft.Configuration) error {
 		return n.raft.BootstrapCluster(c).Error()
 	}
 	trans := newTransportForBootstrap(n.cfg.Address)
-	return raft.BootstrapCluster(n.raftConfig(nil), n.logs, n.wrapped, n.store.snaps, trans, c)
+	return raft.BootstrapCluster(n.raftConfig(nil), n.logs, n.stable, n.snaps, trans, c)
 }
 
 // newTransportForBootstrap is asked for nothing but the encoding of addresses, which needs no network.
@@ -100,9 +100,8 @@ func (n *Node) Configuration() Configuration {
 	if r == nil {
 		return Configuration{}
 	}
-	f := r.GetConfiguration()
-	c := Configuration{Index: f.Index()}
-	for _, s := range f.Configuration().Servers {
+	c := Configuration{Index: n.configs.latest()} // first: a change in between then refuses, not misleads
+	for _, s := range r.GetConfiguration().Configuration().Servers {
 		c.Servers = append(c.Servers, Server{ID: string(s.ID), Address: string(s.Address), Voter: s.Suffrage == raft.Voter})
 	}
 	return c
@@ -141,7 +140,7 @@ func (n *Node) Remove(ctx context.Context, id string, prev uint64) (uint64, erro
 
 func (n *Node) change(ctx context.Context, what string, prev uint64, f func(*raft.Raft) raft.IndexFuture) (uint64, error) {
 	// Raft compares prev again, but its refusal has no name of its own.
-	if c := n.Configuration(); prev != 0 && c.Index != 0 && c.Index != prev {
+	if c := n.Configuration(); prev != 0 && c.Index != prev {
 		return 0, fmt.Errorf("%s: %w: index %d, not %d", what, ErrStale, c.Index, prev)
 	}
 	index, err := wait(ctx, n, func(r *raft.Raft) (uint64, error) {

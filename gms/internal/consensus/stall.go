@@ -77,11 +77,8 @@ func (l *watchedLogs) DeleteRange(lo, hi uint64) error {
 	return l.watch.during(func() error { return l.LogStore.DeleteRange(lo, hi) })
 }
 
-// IsMonotonic passes on what the log says of itself: Raft asks by assertion and cuts a log without gaps differently.
-func (l *watchedLogs) IsMonotonic() bool {
-	m, ok := l.LogStore.(raft.MonotonicLogStore)
-	return ok && m.IsMonotonic()
-}
+// IsMonotonic passes on what the log says of itself.
+func (l *watchedLogs) IsMonotonic() bool { return monotonic(l.LogStore) }
 
 // watchedStable times the writes of terms and votes.
 type watchedStable struct {

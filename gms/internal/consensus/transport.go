@@ -61,7 +61,8 @@ func (t *transport) inject(call raft.RPC) {
 // electNow makes Raft stand for election at once, as a leader does that hands over.
 func (t *transport) electNow(ctx context.Context) error {
 	answer := make(chan raft.RPCResponse, 1)
-	call := raft.RPC{Command: &raft.TimeoutNowRequest{}, RespChan: answer}
+	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
+	call := raft.RPC{Command: req, RespChan: answer}
 	select {
 	case t.calls <- call:
 	case <-t.stop:
