@@ -21,8 +21,9 @@ type Appointment struct {
 // Recovery is a recovery that has not ended.
 type Recovery struct {
 	Appointment
-	State         string // waiting, queued, appointed, raised, parked
-	Appointee     string // run appointed or holding; empty while nobody is
+	Member        signals.Member // the dead run
+	State         string         // waiting, queued, appointed, raised, parked
+	Appointee     string         // run appointed or holding; empty while nobody is
 	AppointeeNode string
 	Token         uint64 // of the fence; the last one given
 	Failures      uint32 // of the present appointee
@@ -50,6 +51,11 @@ func recoveryOf(m *state.Machine, r *wire.Recovery) Recovery {
 		State:       recoveryStates[r.GetState()], Token: r.GetToken(), Failures: r.GetAttempts(),
 		Evidence: evidences[r.GetEvidence()], Since: r.GetSince(), Why: r.GetWhy(),
 	}
+	if id, ok := state.RunIDOf(r.GetRun()); ok {
+		if run, ok := m.Run(id); ok {
+			out.Member = memberOf(run)
+		}
+	}
 	if id, ok := state.RunIDOf(r.GetAppointee()); ok && len(r.GetAppointee()) > 0 {
 		out.Appointee = hexID(r.GetAppointee())
 		if run, ok := m.Run(id); ok {
@@ -72,6 +78,9 @@ var evidences = map[wire.Evidence]signals.Evidence{
 	wire.Evidence_EVIDENCE_NEWER_RUN: signals.NewerRun, wire.Evidence_EVIDENCE_LAPSED: signals.Lapsed,
 	wire.Evidence_EVIDENCE_LEFT: signals.Left, wire.Evidence_EVIDENCE_OPERATOR: signals.Operator,
 }
+
+// Name is the group's name.
+func (g *Group) Name() string { return g.cfg.Group }
 
 // ref finds the log's name of an appointment.
 func (a Appointment) ref() (*wire.RecoveryRef, fenceRef, error) {

@@ -136,13 +136,13 @@ func (r *rig) open(name string, components ...string) RunID {
 	return runID(name)
 }
 
-func closing1(name string, how wire.Evidence) *wire.CloseRun {
+func closingOf(name string, how wire.Evidence) *wire.CloseRun {
 	return &wire.CloseRun{Node: name[:1], Run: runID(name).Bytes(), Evidence: how, Detail: "test"}
 }
 
 func (r *rig) close(name string) *wire.Result {
 	r.t.Helper()
-	return r.ok(RunID{}, closing1(name, wire.Evidence_EVIDENCE_REFUSED))
+	return r.ok(RunID{}, closingOf(name, wire.Evidence_EVIDENCE_REFUSED))
 }
 
 // recovery is that of a dead run; the test ends when there is none.

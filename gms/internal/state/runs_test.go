@@ -82,7 +82,7 @@ func TestRule02_ACommandOfARunThatIsNotOpenChangesNothing(t *testing.T) {
 		&wire.Acquire{Recovery: refOf(rec)}, &wire.Release{Recovery: refOf(rec), Token: rec.GetToken()},
 		&wire.FailRecovery{Recovery: refOf(rec)}, &wire.MoveAppointment{Recovery: refOf(rec)},
 		&wire.RetryRecovery{Component: "backup", Run: rec.GetRun()}, &wire.DropRecovery{Component: "backup", Run: rec.GetRun()},
-		closing1("B1", wire.Evidence_EVIDENCE_OPERATOR), &wire.Suspect{Run: runID("B1").Bytes()}, opening(r, "D", "D1"),
+		closingOf("B1", wire.Evidence_EVIDENCE_OPERATOR), &wire.Suspect{Run: runID("B1").Bytes()}, opening(r, "D", "D1"),
 		&wire.Rebase{Base: 1 << 40}, &wire.ChangeSettings{Settings: &wire.Settings{MaxAttempts: 9}},
 		&wire.ReplaceHome{Node: "A"}, &wire.ForgetNode{Node: "A"}, &wire.ExpireLock{Name: "l", Token: lock},
 		&wire.NotePositions{Positions: []*wire.HomePosition{{Node: "A", Home: id16("home A"), Index: 1}}},
@@ -168,12 +168,12 @@ func TestRule03_AnotherHomeIsRefused(t *testing.T) {
 func TestRule03_OnlyTheRunItselfLeaves(t *testing.T) {
 	r := newRig(t)
 	a, b := r.open("A1"), r.open("B1")
-	r.want(wire.Code_CODE_INVALID, b, closing1("A1", wire.Evidence_EVIDENCE_LEFT))
-	r.ok(a, closing1("A1", wire.Evidence_EVIDENCE_LEFT))
-	r.want(wire.Code_CODE_NO_CHANGE, RunID{}, closing1("A1", wire.Evidence_EVIDENCE_LAPSED))
-	r.want(wire.Code_CODE_RUN_NOT_OPEN, RunID{}, closing1("Z1", wire.Evidence_EVIDENCE_LAPSED))
-	r.want(wire.Code_CODE_INVALID, RunID{}, closing1("B1", wire.Evidence_EVIDENCE_UNSPECIFIED))
-	wrong := closing1("B1", wire.Evidence_EVIDENCE_LAPSED)
+	r.want(wire.Code_CODE_INVALID, b, closingOf("A1", wire.Evidence_EVIDENCE_LEFT))
+	r.ok(a, closingOf("A1", wire.Evidence_EVIDENCE_LEFT))
+	r.want(wire.Code_CODE_NO_CHANGE, RunID{}, closingOf("A1", wire.Evidence_EVIDENCE_LAPSED))
+	r.want(wire.Code_CODE_RUN_NOT_OPEN, RunID{}, closingOf("Z1", wire.Evidence_EVIDENCE_LAPSED))
+	r.want(wire.Code_CODE_INVALID, RunID{}, closingOf("B1", wire.Evidence_EVIDENCE_UNSPECIFIED))
+	wrong := closingOf("B1", wire.Evidence_EVIDENCE_LAPSED)
 	wrong.Node = "A"
 	r.want(wire.Code_CODE_INVALID, RunID{}, wrong)
 }
@@ -216,7 +216,7 @@ func TestRule18_LeftSparesOnlyWhatHasNoWork(t *testing.T) {
 			r := newRig(t)
 			a := r.open("A1", "backup")
 			tt.prepare(r, a)
-			c := closing1("A1", tt.evidence)
+			c := closingOf("A1", tt.evidence)
 			c.Settled = tt.settled
 			r.ok(RunID{}, c)
 			if _, got := r.m.Recovery("backup", a); got != tt.want {

@@ -1,0 +1,122 @@
+package consensus
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+func TestLoggerIsSober(t *testing.T) {
+	var out bytes.Buffer
+	l := &logger{slog: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	named := l.Named("net").With("node", "a")
+	named.Error("failed to heartbeat to", "peer", "b", "error", "refused")
+	named.Warn("rejecting vote request", "at", hclog.Fmt("%d/%d", 1, 2))
+	named.Info("entering follower state")
+	got := out.String()
+	for _, want := range []string{"level=WARN msg=\"failed to heartbeat to\" node=a peer=b", "level=INFO msg=\"rejecting vote request\" node=a at=1/2"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "follower") || named.IsDebug() || !named.IsWarn() || named.Name() != "net" {
+		t.Errorf("the levels are wrong:\n%s", got)
+	}
+}
+
+func TestConfigIndexFollowsTheLog(t *testing.T) {
+	var c configIndex
+	logs := &notedLogs{LogStore: raft.NewInmemStore(), configs: &c}
+	store := func(index uint64, kind raft.LogType) {
+		t.Helper()
+		if err := logs.StoreLog(&raft.Log{Index: index, Type: kind}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want uint64) {
+		t.Helper()
+		if got := c.latest(); got != want {
+			t.Errorf("the latest configuration is at %d, not %d", got, want)
+		}
+	}
+	expect(0)
+	store(1, raft.LogConfiguration)
+	store(2, raft.LogCommand)
+	expect(1)
+	store(3, raft.LogConfiguration)
+	expect(3)
+	if err := logs.DeleteRange(3, 3); err != nil { // another leader's log says otherwise
+		t.Fatal(err)
+	}
+	expect(1)
+	store(3, raft.LogCommand)
+	if err := logs.DeleteRange(1, 2); err != nil { // a snapshot holds it
+		t.Fatal(err)
+	}
+	expect(1)
+	c.restored(9)
+	expect(9)
+
+	var again configIndex // a restart reads the log
+	if err := (&notedLogs{LogStore: logs.LogStore, configs: &again}).GetLog(3, &raft.Log{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := again.latest(); got != 0 {
+		t.Errorf("a command was taken for a configuration: %d", got)
+	}
+}
+
+func TestPeerTableCountsOnlyLaterCallsOfTheTerm(t *testing.T) {
+	p := newPeerTable()
+	ids := []raft.ServerID{"b", "c"}
+	before := p.begin()
+	since := p.begin()
+	after := p.begin()
+	req := &raft.AppendEntriesRequest{Term: 4, PrevLogEntry: 10, Entries: []*raft.Log{{}, {}}}
+	p.heard("b", before, req)
+	if n := p.answered(ids, 4, since); n != 0 {
+		t.Errorf("an earlier call counts: %d", n)
+	}
+	p.heard("b", after, req)
+	p.heard("c", after, &raft.AppendEntriesRequest{Term: 3})
+	if n := p.answered(ids, 4, since); n != 1 {
+		t.Errorf("%d peers have answered, not 1", n)
+	}
+	p.heard("b", before, req) // a late answer takes nothing back
+	if n := p.answered(ids, 4, since); n != 1 {
+		t.Errorf("%d peers have answered, not 1", n)
+	}
+	if note, ok := p.get("b", 4); !ok || note.match != 12 {
+		t.Errorf("the note of b is %+v, %v", note, ok)
+	}
+	if _, ok := p.get("c", 4); ok {
+		t.Error("a note of an old term is given")
+	}
+}
+
+// The short cut of heartbeats past Raft's loop, and more than one call in flight, are off.
+func TestTransportTakesNoShortCuts(t *testing.T) {
+	c := newCluster(t)
+	defer c.stop()
+	c.form("a")
+	tr := c.nodes["a"].trans
+	tr.SetHeartbeatHandler(func(raft.RPC) { t.Error("the short cut was taken") })
+	if _, err := tr.AppendEntriesPipeline("b", "b"); err != raft.ErrPipelineReplicationNotSupported {
+		t.Errorf("pipelining: %v", err)
+	}
+	if _, err := tr.NetworkTransport.AppendEntriesPipeline("b", "b"); err != raft.ErrPipelineReplicationNotSupported {
+		t.Errorf("the library's transport has more than one call in flight: %v", err)
+	}
+	heartbeat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("b/home"), Addr: []byte("b")}, Term: 99}
+	var resp raft.AppendEntriesResponse
+	if err := tr.AppendEntries("a/home", "a", heartbeat, &resp); err != nil {
+		t.Fatal(err)
+	}
+	if !resp.Success {
+		t.Errorf("the heartbeat was answered with %+v", resp)
+	}
+}

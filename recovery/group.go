@@ -1,0 +1,110 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// GroupLog is the Log of a group: what a Manager works on. The group may be stopped or between two runs; calls are then
+// ErrUnavailable.
+func GroupLog(g *gms.Group) Log { return &groupLog{g: g, sent: make(map[Held]time.Duration)} }
+
+type groupLog struct {
+	g *gms.Group
+
+	mu   sync.Mutex
+	sent map[Held]time.Duration // when the Acquire of a fence was sent, which its deadline counts from
+}
+
+func (l *groupLog) Recoveries() ([]Appointed, <-chan struct{}) {
+	_, self := l.g.Self()
+	all, changed := l.g.Recoveries()
+	view := l.g.View()
+	var mine []Appointed
+	for _, r := range all {
+		if self == "" || r.Appointee != self || r.State != "appointed" && r.State != "raised" {
+			continue
+		}
+		mine = append(mine, Appointed{Ref: Ref(r.Appointment), Failures: r.Failures, Facts: signals.Facts{
+			Group: l.g.Name(), Member: r.Member, Position: r.Since, View: view, PreviousView: view, Evidence: r.Evidence, Why: r.Why,
+		}})
+	}
+	return mine, changed
+}
+
+func (l *groupLog) Acquire(ctx context.Context, ref Ref) (Grant, error) {
+	f, err := l.g.AcquireFence(ctx, gms.Appointment(ref))
+	if err != nil {
+		return Grant{}, translate(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent[Held{Ref: ref, Token: f.Token}] = f.Sent
+	return Grant{Token: f.Token, Wait: f.LeaseWait}, nil
+}
+
+func (l *groupLog) Release(ctx context.Context, held Held) error {
+	return translate(l.g.ReleaseFence(ctx, gms.Appointment(held.Ref), held.Token))
+}
+
+func (l *groupLog) FailRecovery(ctx context.Context, ref Ref, failure Failure) error {
+	return translate(l.g.FailRecovery(ctx, gms.Appointment(ref), failure.Unavailable, failure.Why))
+}
+
+func (l *groupLog) Renew(held Held, due func() bool) (context.Context, func()) {
+	l.mu.Lock()
+	sent := l.sent[held]
+	delete(l.sent, held)
+	l.mu.Unlock()
+	return l.g.RenewFence(gms.Fence{Appointment: gms.Appointment(held.Ref), Token: held.Token, Sent: sent}, due)
+}
+
+func (l *groupLog) Orphans(_ context.Context, held Held) ([]signals.Orphan, error) {
+	list, err := l.g.Orphans(held.Component, held.Run)
+	if err != nil {
+		return nil, err
+	}
+	orphans := make([]signals.Orphan, len(list))
+	for i, c := range list {
+		orphans[i] = signals.Orphan{Claim: c.Claim, Orphanings: c.Orphanings}
+	}
+	return orphans, nil
+}
+
+func (l *groupLog) Adopt(ctx context.Context, held Held, o signals.Orphan) (signals.Claim, error) {
+	c, err := l.g.Adopt(ctx, gms.Appointment(held.Ref), held.Token, o.Item)
+	if errors.Is(err, gms.ErrQuarantined) {
+		return c, fmt.Errorf("%w: %w", signals.ErrPoison, err)
+	}
+	return c, translate(err)
+}
+
+func (l *groupLog) EndClaim(ctx context.Context, held Held, c signals.Claim, how signals.How) error {
+	return translate(l.g.EndFencedClaim(ctx, gms.Appointment(held.Ref), held.Token, c, how))
+}
+
+func (l *groupLog) Fenced(ctx context.Context, component, node string) (bool, <-chan struct{}, error) {
+	fenced, changed, err := l.g.IsFenced(ctx, component, node)
+	return fenced, changed, translate(err)
+}
+
+// translate says in the words of package signals what the group answered.
+func translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, gms.ErrUnknown), errors.Is(err, gms.ErrNoQuorum):
+		return fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
+	case errors.Is(err, gms.ErrFenced), errors.Is(err, gms.ErrNotHolder):
+		return fmt.Errorf("%w: %w", signals.ErrFenceLost, err)
+	case errors.Is(err, gms.ErrRunClosed):
+		return fmt.Errorf("%w: %w", signals.ErrNotAppointed, err)
+	}
+	return err
+}
