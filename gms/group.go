@@ -303,6 +303,22 @@ func (g *Group) Self() (node, run string) {
 	return g.cfg.Node, ""
 }
 
+// RunContext is a context that ends, with the cause ErrRunClosed, when this node's present run is closed; ok is false while
+// it has none. What works under claims of the run works under it.
+func (g *Group) RunContext() (ctx context.Context, ok bool) {
+	s := g.standingNow()
+	if s == nil {
+		return nil, false
+	}
+	return s.ctx, true
+}
+
+// Epoch is the position at which this node's present run was opened; 0 while it has none.
+func (g *Group) Epoch() uint64 { return g.epoch() }
+
+// ClusterID is the formed group's id as hex; empty while it is not known.
+func (g *Group) ClusterID() string { return hexID(g.cluster()) }
+
 // View is the present view as this node knows it.
 func (g *Group) View() (v signals.View) {
 	g.rep.read(func(m *state.Machine) { v = viewOf(m, m.View()) })

@@ -23,6 +23,7 @@ type standing struct {
 	run     state.RunID
 	epoch   uint64
 	session *session
+	ctx     context.Context // ends with the run, cause ErrRunClosed
 }
 
 // standLoop opens one run after the other: the first at start, another whenever the present one was closed by somebody
@@ -76,7 +77,9 @@ func (g *Group) hold(ctx context.Context, run state.RunID, epoch uint64, gos *go
 	s := newSession(run, g.cfg, g, func(leader string) {
 		tasks.Go(func() { g.leaderBroke(ctx, leader) })
 	})
-	g.setStanding(&standing{run: run, epoch: epoch, session: s})
+	open, over := context.WithCancelCause(context.Background())
+	defer over(ErrRunClosed)
+	g.setStanding(&standing{run: run, epoch: epoch, session: s, ctx: open})
 	defer g.setStanding(nil)
 	defer s.close()
 	g.log.Info("gms: standing", "run", run.String(), "epoch", epoch)
