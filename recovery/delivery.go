@@ -28,7 +28,6 @@ const (
 	deliveryIdle deliveryState = iota
 	deliveryRaised
 	deliveryReleased
-	deliveryOver // the action has returned
 )
 
 var _ signals.FailureRecoverySignal = (*delivery)(nil)
@@ -61,8 +60,8 @@ func (d *delivery) Acquire(ctx context.Context) (signals.Fence, error) {
 	switch d.state {
 	case deliveryRaised:
 		return d.fence, nil
-	case deliveryReleased, deliveryOver:
-		return nil, fmt.Errorf("acquire fence: recovery is over for this action: %w", signals.ErrNotAcquired)
+	case deliveryReleased:
+		return nil, fmt.Errorf("acquire fence: %w", errLowered)
 	}
 	if err := d.raise(ctx); err != nil {
 		return nil, fmt.Errorf("acquire fence: %w", err)
@@ -118,19 +117,14 @@ func (d *delivery) lower(ctx context.Context) error {
 	return nil
 }
 
-// over is called when the action has returned. What it still calls from goroutines that it left behind ends at once or
-// is refused.
+// over is called when the action has returned. What goroutines that it left behind still call ends at once or is refused,
+// since all contexts end here.
 func (d *delivery) over() (acquired, released bool) {
 	d.job.interrupt(errReturned)
 	<-d.gate
 	defer d.leave()
-	acquired, released = d.fence != nil, d.state == deliveryReleased
-	d.state = deliveryOver
-	if d.fence != nil {
-		d.fence.end(errReturned)
-	}
 	d.job.pulse.stop()
-	return acquired, released
+	return d.fence != nil, d.state == deliveryReleased
 }
 
 // enter takes the gate's mark, or gives up when ctx ends.

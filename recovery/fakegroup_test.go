@@ -32,6 +32,8 @@ type fakeGroup struct {
 	recs     map[key]*fakeRecovery
 	down     bool // no quorum
 	wait     time.Duration
+	latency  time.Duration  // of a command
+	leases   map[string]int // fences being renewed, by member
 	changed  chan struct{}
 	releases map[key]int
 	calls    []string // what reached the log, in order
@@ -54,6 +56,7 @@ func newFakeGroup(t *testing.T, members ...string) *fakeGroup {
 	return &fakeGroup{
 		t: t, members: members, position: 100, token: 1000, recs: make(map[key]*fakeRecovery),
 		changed: make(chan struct{}), releases: make(map[key]int),
+		leases: make(map[string]int),
 	}
 }
 
@@ -183,8 +186,23 @@ func (l *fakeLog) Recoveries() ([]Appointed, <-chan struct{}) {
 	return list, l.g.changed
 }
 
+func (g *fakeGroup) leasesOf(member string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leases[member]
+}
+
+func (g *fakeGroup) countLease(member string, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leases[member] += n
+}
+
 // enter locks, which the caller undoes, and checks what every command checks.
 func (l *fakeLog) enter(ctx context.Context, call string, ref Ref) (*fakeRecovery, error) {
+	if l.g.latency > 0 {
+		pause(ctx, l.g.latency)
+	}
 	l.g.mu.Lock()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -252,6 +270,7 @@ func (l *fakeLog) Renew(held Held, due func() bool) (context.Context, func()) {
 	lease, end := context.WithCancelCause(context.Background())
 	stop := make(chan struct{})
 	sent := time.Now()
+	l.g.countLease(l.name, 1)
 	go func() {
 		tick := time.NewTicker(fakeRenewal)
 		defer tick.Stop()
@@ -267,7 +286,7 @@ func (l *fakeLog) Renew(held Held, due func() bool) (context.Context, func()) {
 		}
 		end(fmt.Errorf("not renewed since %v", sent))
 	}()
-	return lease, sync.OnceFunc(func() { close(stop) })
+	return lease, sync.OnceFunc(func() { close(stop); l.g.countLease(l.name, -1) })
 }
 
 func (l *fakeLog) renewed(held Held) bool {

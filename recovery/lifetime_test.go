@@ -50,8 +50,9 @@ func TestWorkDoneWhileStoppingIsRecorded(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}))
+		g.latency = time.Second
 		k := g.close("backup", "a", "a1", "B1")
-		synctest.Wait()
+		pass(time.Minute)
 		n.Stop()
 		wantEnded(t, g, k)
 	})
@@ -79,13 +80,17 @@ func TestRouterStoppedFirstIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b")
 		n := startNode(t, g, "b", backup(func(ctx context.Context, s signals.FailureRecoverySignal) error {
+			_, err := s.Acquire(ctx)
 			<-ctx.Done()
-			return ctx.Err()
+			return errors.Join(err, ctx.Err())
 		}))
 		k := g.close("backup", "a", "a1")
 		synctest.Wait()
 		n.router.Stop()
 		synctest.Wait()
+		if g.leasesOf("b") != 0 {
+			t.Error("the fence is renewed though nobody works under it")
+		}
 		if rec, _ := g.look(k); len(rec.why) != 0 {
 			t.Errorf("failures %q", rec.why)
 		}
@@ -112,20 +117,20 @@ func TestDeliveredAgainAfterRestart(t *testing.T) {
 func TestStartStopLaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b")
-		make := func() *Manager {
+		fresh := func() *Manager {
 			m, err := New(Options{Log: g.member("b"), Router: signals.NewRouter(signals.Options{}), Node: "b"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return m
 		}
-		first := make()
+		first := fresh()
 		first.Stop()
 		first.Stop()
 		if err := first.Start(t.Context()); !errors.Is(err, ErrStopped) {
 			t.Errorf("start after stop: %v", err)
 		}
-		second := make()
+		second := fresh()
 		if err := second.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,12 @@ func startNode(t *testing.T, g *fakeGroup, name string, actions map[string]recov
 	if err := errors.Join(n.router.Start(t.Context()), n.Start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(n.stop)
+	t.Cleanup(func() {
+		n.stop()
+		if leases := g.leasesOf(name); leases != 0 {
+			t.Errorf("%s leaves %d fences renewed", name, leases)
+		}
+	})
 	return n
 }
 
@@ -132,8 +137,9 @@ func TestActionMayGoOnAfterItsRelease(t *testing.T) {
 		k := g.close("backup", "a", "a1")
 		synctest.Wait()
 		wantEnded(t, g, k)
-		close(proceed)
 		pass(time.Hour)
+		close(proceed)
+		synctest.Wait()
 		if actionErr != nil || !errors.Is(fenceErr, signals.ErrNotAcquired) {
 			t.Errorf("action's context %v, fence's %v", actionErr, fenceErr)
 		}
@@ -382,6 +388,28 @@ func TestRecoveriesRunBesideEachOther(t *testing.T) {
 			wantEnded(t, g, k)
 		}
 	})
+}
+
+// The manager's look at the list may be older than the action's Release.
+func TestLoweringTheFenceIsNoHandOver(t *testing.T) {
+	j := newJob(Ref{}, signals.Component{})
+	j.begin(func(error) { t.Error("ended") }, func(error) { t.Error("ended") })
+	if err := j.settling(func() error { j.handOver(); return nil }); err != nil || j.slot().phase != phaseReleased {
+		t.Errorf("%v, phase %v", err, j.slot().phase)
+	}
+	j.handOver()
+}
+
+func TestRefusedReleaseLeavesTheJobRunning(t *testing.T) {
+	j := newJob(Ref{}, signals.Component{})
+	moved := false
+	j.begin(func(error) { moved = true }, func(error) {})
+	if err := j.settling(func() error { return signals.ErrWorkLeft }); err == nil || j.slot().phase != phaseRunning {
+		t.Errorf("%v, phase %v", err, j.slot().phase)
+	}
+	if j.handOver(); !moved {
+		t.Error("not told that the appointment moved")
+	}
 }
 
 func TestComponentThatIsNotRegistered(t *testing.T) {

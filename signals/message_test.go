@@ -87,3 +87,21 @@ func TestMessagesThatWaitAreBounded(t *testing.T) {
 		other.want(t, "message 0")
 	})
 }
+
+func TestQueueCountsWhatWaits(t *testing.T) {
+	q := newQueue(3 * (100 + messageOverhead))
+	push := func(want int) {
+		t.Helper()
+		for range 3 {
+			q.push(message("c", 100))
+		}
+		if q.len() != want {
+			t.Errorf("%d wait, want %d", q.len(), want)
+		}
+	}
+	push(3)
+	push(3)
+	q.pop()
+	q.pop()
+	push(3)
+}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,7 +205,9 @@ func TestEachSignalHasAnActionOfItsOwn(t *testing.T) {
 func TestActionsShareNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRouter(t, Options{})
+		var handled atomic.Int32
 		spoil := Handle(func(_ context.Context, s Signal) error {
+			handled.Add(1)
 			f := s.Facts()
 			if got := string(f.View.Members[0].Details["dir"]) + string(f.Member.Components[0]); got != "/logpay" {
 				t.Errorf("another action wrote %q", got)
@@ -232,6 +235,10 @@ func TestActionsShareNothing(t *testing.T) {
 		for range 2 {
 			must(t, r.Deliver(s))
 			must(t, r.Deliver(msg))
+			synctest.Wait()
+		}
+		if n := handled.Load(); n != 6 {
+			t.Errorf("%d actions, want 6", n)
 		}
 	})
 }
