@@ -71,12 +71,12 @@ func open(path string) (*viper.Viper, error) {
 	return v, nil
 }
 
-// quoted is what the YAML parser repeats of a file; it could be part of a password.
-var quoted = regexp.MustCompile("`[^`]*`")
+// quoted is what the YAML parser repeats of a file's values; it could be a password.
+var quoted = regexp.MustCompile("`.*`|'.*'")
 
 func oneLine(err error) string {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	return strings.Join(strings.Fields(quoted.ReplaceAllString(text, "`...`")), " ")
+	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+	return quoted.ReplaceAllString(text, "...")
 }
 
 func setDefaults(v *viper.Viper, path string, value any) {

@@ -59,13 +59,23 @@ func removeStale(path string) error {
 		_ = conn.Close() // nothing was said
 		return fmt.Errorf("admin socket %s: %w", path, ErrSocketInUse)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("remove the admin socket of a dead daemon: %w", err)
-		}
-		return nil
+		return removeSame(path, info)
 	default:
 		return fmt.Errorf("admin socket %s: cannot tell whether a daemon uses it: %w", path, err)
 	}
+}
+
+// removeSame removes what is at path if it is still what was looked at: another daemon
+// that starts now may have been faster.
+func removeSame(path string, seen fs.FileInfo) error {
+	info, err := os.Lstat(path)
+	if err == nil && !os.SameFile(info, seen) {
+		return fmt.Errorf("admin socket %s: %w", path, ErrSocketInUse)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the admin socket of a dead daemon: %w", err)
+	}
+	return nil
 }
 
 // errStopping is what requests that wait are told when the server stops.
