@@ -89,7 +89,8 @@ type ClaimState struct {
 	Run         string // who claimed it; of an orphan the dead run
 	Node        string
 	Orphan      bool
-	Adopted     bool // belongs to a fence until its Release
+	Adopted     bool   // belongs to a fence until its Release
+	Fence       uint64 // the token of that fence
 	Quarantined bool
 	Orphanings  uint32
 }
@@ -108,7 +109,7 @@ func (g *Group) Claims() []ClaimState {
 func claimOf(m *state.Machine, c *wire.ClaimState) ClaimState {
 	out := ClaimState{
 		Claim: signals.Claim{Component: c.GetComponent(), Item: c.GetItem(), RoundTrip: c.GetRoundTrip(), Token: c.GetToken()},
-		Run:   hexID(c.GetRun()), Orphan: c.GetOrphan(), Adopted: c.GetAdopted() != nil, Quarantined: c.GetQuarantined(), Orphanings: c.GetOrphanings(),
+		Run:   hexID(c.GetRun()), Orphan: c.GetOrphan(), Adopted: c.GetAdopted() != nil, Fence: c.GetAdopted().GetToken(), Quarantined: c.GetQuarantined(), Orphanings: c.GetOrphanings(),
 	}
 	if id, ok := state.RunIDOf(c.GetRun()); ok {
 		if run, ok := m.Run(id); ok {
