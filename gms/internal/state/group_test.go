@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -57,18 +58,16 @@ func TestNumbersNeverGoBack(t *testing.T) {
 	if token := r.claim(a, "two"); token <= 5*testBase {
 		t.Errorf("token %d after a rebase to %d", token, 5*testBase)
 	}
-	for i := range 50 { // grants of one entry can outrun the positions
-		r.apply(command(a, &wire.Lock{Name: "l"}), command(a, &wire.Unlock{Name: "l", Token: r.m.Counter() + 1}))
-		if i == 0 {
-			continue
-		}
+	var many []*wire.Command // the grants of one entry can outrun the positions
+	for i := range 100 {
+		many = append(many, command(a, &wire.Claim{Component: "backup", Item: fmt.Sprint(i)}))
 	}
-	counter := r.m.Counter()
-	if counter <= r.m.Position() {
-		r.ok(RunID{}, &wire.Rebase{Base: r.m.Position()})
-		return
+	r.apply(many...)
+	if r.m.Counter()-1 <= r.m.Position() {
+		t.Fatalf("counter %d has not outrun position %d", r.m.Counter(), r.m.Position())
 	}
-	r.want(wire.Code_CODE_STALE, RunID{}, &wire.Rebase{Base: counter - 1})
+	r.want(wire.Code_CODE_STALE, RunID{}, &wire.Rebase{Base: r.m.Counter() - 1})
+	r.ok(RunID{}, &wire.Rebase{Base: r.m.Counter()})
 }
 
 func TestSettings(t *testing.T) {

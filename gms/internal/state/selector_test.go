@@ -45,8 +45,8 @@ func TestSelectorOrders(t *testing.T) {
 		{"own node last", wire.Selector_SELECTOR_SUCCESSOR, cand("A1", 4), nil, "EBCDA"},
 		{"host first", wire.Selector_SELECTOR_SUCCESSOR, cand("X1", 1), host("D1", "Z1", "C1"), "DCBEA"},
 		{"host names own node", wire.Selector_SELECTOR_SUCCESSOR, cand("A1", 1), host("A2", "E1"), "EBCDA"},
-		{"rendezvous, pinned", wire.Selector_SELECTOR_RENDEZVOUS, cand("X1", 1), nil, "CEBDA"},
-		{"default is rendezvous", wire.Selector_SELECTOR_UNSPECIFIED, cand("X1", 1), nil, "CEBDA"},
+		{"rendezvous, pinned", wire.Selector_SELECTOR_RENDEZVOUS, cand("X1", 1), nil, "DCEBA"},
+		{"default is rendezvous", wire.Selector_SELECTOR_UNSPECIFIED, cand("X1", 1), nil, "DCEBA"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
