@@ -329,6 +329,7 @@ func TestNonvoterIsPromotedAndRemoved(t *testing.T) {
 		if _, err := d.AddNonvoter(t.Context(), serverID("e"), "e", 0); !errors.Is(err, ErrNotLeader) {
 			t.Errorf("a change by a follower: %v", err)
 		}
+		synctest.Wait() // until its answer has arrived
 		peer := l.Stats().Peers[serverID("d")]
 		if peer.Match < last || peer.LastContact.IsZero() {
 			t.Errorf("the leader's note of the newcomer is %+v, want a match of at least %d", peer, last)

@@ -69,7 +69,7 @@ func Refused(ctx context.Context, t ProbeTarget, id Identity, dial ProbeDial) Ve
 		case round.cluster.state == portAlive:
 			v.Alive, v.Why = true, "the run answers"
 			return v
-		case ctx.Err() == nil || v.Rounds == 1: // a round that the end cut short tells less than the one before
+		case v.Took < probeFor || v.Rounds == 1: // a round that the end cut short tells less than the one before
 			v.Why = round.why()
 		}
 		if round.any(portUnreachable) {
