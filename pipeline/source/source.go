@@ -72,9 +72,18 @@ type Info struct {
 	SystemID      string            // identifier of the database cluster
 	Database      string            // name of the database that was dumped
 	Encoding      string            // server encoding, "UTF8"
+	Locale        Locale            // how the database sorts and classifies text
 	Extensions    map[string]string // name → version
 	AsOf          time.Time         // time of the snapshot, by the server's clock
 	EstimateBytes int64             // pg_database_size at the start; an estimate only
+}
+
+// Locale is what a database must be created with, since it cannot be changed later. Zero: unknown, the server's default.
+type Locale struct {
+	Provider string // "c" libc, "i" ICU, "b" built in; "" before PostgreSQL 15
+	Collate  string // LC_COLLATE, "de_DE.UTF-8"
+	Ctype    string // LC_CTYPE
+	Name     string // locale of the provider, when that is not libc
 }
 
 // RestoreOptions say what a restore may do.

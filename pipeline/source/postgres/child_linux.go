@@ -1,0 +1,15 @@
+package postgres
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// attach binds the child's life to ours, in a process group of its own: Ctrl-C is for us to handle.
+func attach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// askToEnd sends SIGTERM: pg_dump and pg_restore then cancel their query on the server before they end.
+func askToEnd(p *os.Process) { _ = p.Signal(syscall.SIGTERM) }

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/source"
+)
+
+// Config says which database a Source dumps, and how it reaches the server.
+type Config struct {
+	// DSN is a connection URL or keyword=value string as libpq knows them, with a database. What it leaves out comes
+	// from the environment (PGHOST, PGPASSFILE, PGSERVICE, …). A password in it never leaves this process but in the
+	// environment of child processes. sslpassword is refused: it could reach them only through their arguments.
+	DSN string
+	// BinDir is where pg_dump and pg_restore are. Default: the fitting version among the places where packages put
+	// them and PATH.
+	BinDir string
+	// Maintenance is the database in which databases are created, renamed and dropped; it must not be a target of
+	// restores. Default: "postgres", else "template1".
+	Maintenance string
+	// Grace is how long a child may take to end after it was asked to (SIGTERM) before it is killed. Default 5 s.
+	Grace time.Duration
+	// ConnectTimeout bounds one try to connect to one address. Default: what the DSN says, else 10 s.
+	ConnectTimeout time.Duration
+	// Logger receives what happens (clients disconnected, warnings of the programs). Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+const (
+	defaultGrace          = 5 * time.Second
+	defaultConnectTimeout = 10 * time.Second
+	cleanupTimeout        = 30 * time.Second // for what must be done although the caller's context has ended
+)
+
+// Source is one PostgreSQL database; it implements source.Source. It holds no connection and no goroutine between calls.
+type Source struct {
+	cfg   Config
+	where where
+	log   *slog.Logger
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New checks the configuration. It does not connect.
+func New(cfg Config) (*Source, error) {
+	if cfg.Grace < 0 || cfg.ConnectTimeout < 0 {
+		return nil, errors.New("configure a postgres source: grace and connect timeout must not be negative")
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = defaultGrace
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	w, err := parseDSN(cfg.DSN, cfg.ConnectTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("configure a postgres source: %w", err)
+	}
+	return &Source{cfg: cfg, where: w, log: cfg.Logger}, nil
+}
+
+// Database returns the name of the database that the DSN names.
+func (s *Source) Database() string { return s.where.base.Database }
+
+var taskID = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+
+// tag is the application_name of every session of an attempt; at most 59 of PostgreSQL's 63 bytes.
+func tag(a source.Attempt) string { return fmt.Sprintf("fencepost:%s:%d", a.Task, a.Token) }
+
+func checkAttempt(a source.Attempt) error {
+	if !taskID.MatchString(a.Task) {
+		return fmt.Errorf("task id %q is not 1 to 32 of a-z, 0-9 and dash", a.Task)
+	}
+	if a.Token == 0 || a.Token >= 1<<53 {
+		return fmt.Errorf("token %d is not between 1 and 2^53", a.Token)
+	}
+	return nil
+}

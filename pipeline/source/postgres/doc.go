@@ -1,0 +1,42 @@
+// Package postgres dumps a PostgreSQL database and restores it, by the programs pg_dump and pg_restore, streaming.
+//
+//	src, err := postgres.New(postgres.Config{DSN: "postgres://backup@db1/shop", Logger: log})
+//
+// gives a source.Source; package source shows how a dump and a restore go.
+//
+// # Dump
+//
+// A session of ours opens a REPEATABLE READ transaction, exports its snapshot and stays until Close; pg_dump
+// (-Fc -Z0, the smallest installed version that is not older than the server) dumps that snapshot. Before that it is
+// checked that the role may read everything. What counts as a whole dump is decided in one place (judge): exit code 0,
+// no warning but two known harmless ones, an archive's first bytes, and a writer that took every byte.
+//
+// PartDatabase holds what an archive leaves out: owner, connection limit, rights, settings (of the database and of
+// roles in it), comment and security labels, read from the catalogs in the same snapshot, and how many objects of each
+// kind the snapshot held. It is a file of SQL with the psql variable :"database" for the name, so that a person can run
+// it for a database of any name; its last line is a comment with the same facts as JSON. A restore uses only that
+// line: nothing has to parse SQL, a cut file lacks the line, and SQL in a backup that somebody changed is never
+// run. (The output of pg_dump --create names the database everywhere and would have to be parsed.) Left out: the
+// tablespace, the template flag, and by whom a right was granted (it becomes the owner).
+//
+// # Restore
+//
+// pg_restore fills a new database <target>__fp_<token>_<hash of the task>, made from template0 with encoding and locale
+// of the backup. While the reader can still fail pg_restore's input stays open and it is killed first: it never takes a
+// cut archive for a whole one. Check compares the counts of PartDatabase with the new database: these are of the
+// snapshot itself, so they also notice what an archive's own list would not. Commit renames twice in one transaction
+// that compares OIDs before and, under the locks of the renames, after; clients of the target are disconnected. The
+// replaced database stays as <target>__was_<token> with a comment that says until when (ExpireOld). Names longer than
+// 63 bytes are shortened between characters and marked with a hash of the whole.
+//
+// # Children
+//
+// Each child is started from an OS thread of its own that stays its parent for all of its life, so that the kernel kills
+// it when this process dies (Linux; elsewhere it ends at its next use of a broken pipe). Cancelling asks (SIGTERM: the
+// query on the server ends too), kills after Config.Grace, and ends what is left on the server by another session. All
+// sessions have the application_name fencepost:<task>:<token>. No call returns before its child is gone.
+//
+// # Secrets
+//
+// Children get the password by their own environment. Errors and logs are cleaned of it by value, raw and encoded.
+package postgres

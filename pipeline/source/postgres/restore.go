@@ -1,0 +1,197 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/pipeline/source"
+)
+
+// restore is one attempt to fill a new database and to swap it in.
+type restore struct {
+	src       *Source
+	attempt   source.Attempt
+	options   source.RestoreOptions
+	pgRestore tool
+	at        address // where the new database is made
+	prepared  source.Prepared
+	counts    map[string]int64 // of the backup; nil until its script was read
+	filled    bool             // PartData was read whole
+	failed    bool             // a part was not: nothing of this may be committed
+	checked   bool
+	over      bool // committed or aborted
+}
+
+// Restore implements source.Source. When it returns, the new database exists and is empty.
+func (s *Source) Restore(ctx context.Context, a source.Attempt, o source.RestoreOptions) (source.Restore, error) {
+	doing := fmt.Sprintf("prepare the restore of database %q", o.Target)
+	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName())); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	conn, err := s.maintain(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.close()
+	r := &restore{src: s, attempt: a, options: o, at: conn.at}
+	r.prepared = source.Prepared{Database: preparedName(o.Target, a), Target: o.Target}
+	if err := r.preflight(ctx, conn); err != nil {
+		return nil, s.wrap(ctx, err, "%s", doing)
+	}
+	if err := r.create(ctx, conn); err != nil {
+		err = s.wrap(ctx, err, "%s", doing)
+		return nil, errors.Join(err, r.Abort())
+	}
+	return r, nil
+}
+
+func (s *Source) maintenanceName() string {
+	if s.cfg.Maintenance != "" {
+		return s.cfg.Maintenance
+	}
+	return "postgres"
+}
+
+// preflight finds out what would make the restore fail, before anything is made.
+func (r *restore) preflight(ctx context.Context, conn *session) error {
+	var version string
+	var mayCreate bool
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), rolsuper OR rolcreatedb FROM pg_roles WHERE rolname = current_user`).
+		Scan(&version, &mayCreate)
+	if err != nil {
+		return err
+	}
+	doing := fmt.Sprintf("prepare the restore of database %q", r.options.Target)
+	if !mayCreate {
+		return r.src.errorf(problem{what: "the role may not create databases", hint: "run ALTER ROLE " + ident(r.src.where.base.User) + " CREATEDB"}, "%s", doing)
+	}
+	if p, ok := versionFits(version, r.options.Info); !ok {
+		return r.src.errorf(p, "%s", doing)
+	}
+	if r.pgRestore, err = r.src.findTool(ctx, "pg_restore", max(majorOf(version), majorOf(r.options.Info.ToolVersion))); err != nil {
+		return err
+	}
+	if err := r.checkExtensions(ctx, conn); err != nil {
+		return err
+	}
+	return r.checkTarget(ctx, conn)
+}
+
+func (r *restore) checkExtensions(ctx context.Context, conn *session) error {
+	rows, err := conn.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name WHERE name NOT IN (SELECT name FROM pg_available_extensions) ORDER BY 1`,
+		sortedKeys(r.options.Info.Extensions))
+	if err != nil {
+		return err
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return r.src.errorf(problem{what: "the server lacks extension " + strings.Join(missing, ", "), hint: hintExtension},
+		"prepare the restore of database %q", r.options.Target)
+}
+
+// checkTarget records which database is replaced, and whether that may be.
+func (r *restore) checkTarget(ctx context.Context, conn *session) error {
+	var mine bool
+	err := conn.QueryRow(ctx, `SELECT oid, pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = $1`, r.options.Target).
+		Scan(&r.prepared.Replaces, &mine)
+	doing := fmt.Sprintf("prepare the restore of database %q", r.options.Target)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	case !r.options.Replace:
+		return r.src.errorf(problem{source.ErrTargetExists.Error(), "choose another name, or ask for it to be replaced", []error{source.ErrTargetExists}}, "%s", doing)
+	case !mine:
+		return r.src.errorf(problem{what: "the role does not own the database to be replaced", hint: "use its owner or a superuser"}, "%s", doing)
+	}
+	r.prepared.Undo = undoName(r.options.Target, r.attempt)
+	return nil
+}
+
+// create makes the new database, like the one that was backed up, else like the one it replaces. What an earlier call of
+// this same attempt left is dropped first.
+func (r *restore) create(ctx context.Context, conn *session) error {
+	if _, err := conn.Exec(ctx, `DROP DATABASE IF EXISTS `+ident(r.prepared.Database)+` WITH (FORCE)`); err != nil {
+		return err
+	}
+	encoding, locale := r.options.Info.Encoding, r.options.Info.Locale
+	if locale == (source.Locale{}) && r.prepared.Replaces != 0 {
+		err := conn.QueryRow(ctx, `SELECT pg_encoding_to_char(encoding), coalesce(to_jsonb(d) ->> 'datlocprovider', ''), datcollate, datctype,
+			coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', '') FROM pg_database d WHERE oid = $1`, r.prepared.Replaces).
+			Scan(&encoding, &locale.Provider, &locale.Collate, &locale.Ctype, &locale.Name)
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(ctx, createStatement(r.prepared.Database, encoding, locale)); err != nil {
+		p := explain(err)
+		if strings.Contains(p.what, "locale") || strings.Contains(p.what, "encoding") {
+			p.hint = hintEncoding
+		}
+		return r.src.errorf(p, "create database %q", r.prepared.Database)
+	}
+	return conn.QueryRow(ctx, `SELECT oid FROM pg_database WHERE datname = $1`, r.prepared.Database).Scan(&r.prepared.ID)
+}
+
+func createStatement(name, encoding string, l source.Locale) string {
+	var b strings.Builder
+	b.WriteString("CREATE DATABASE " + ident(name) + " TEMPLATE template0")
+	for _, option := range []struct{ key, value string }{
+		{"ENCODING", encoding}, {"LC_COLLATE", l.Collate}, {"LC_CTYPE", l.Ctype},
+		{"LOCALE_PROVIDER", map[string]string{"i": "icu", "b": "builtin"}[l.Provider]},
+		{map[string]string{"i": "ICU_LOCALE", "b": "BUILTIN_LOCALE"}[l.Provider], l.Name},
+	} {
+		if option.key != "" && option.value != "" {
+			b.WriteString(" " + option.key + " " + literal(option.value))
+		}
+	}
+	return b.String()
+}
+
+// Read implements source.Restore.
+func (r *restore) Read(ctx context.Context, part string, from io.Reader) error {
+	var err error
+	switch {
+	case r.over || r.failed:
+		err = errors.New("this restore has ended")
+	case part == source.PartData && !r.filled:
+		err = r.readData(ctx, from)
+		r.filled = err == nil
+	case part == source.PartDatabase && r.filled && r.counts == nil:
+		err = r.readScript(ctx, from)
+	default:
+		err = fmt.Errorf("part %q is not expected now", part)
+	}
+	if err != nil {
+		r.failed = true
+		return r.src.wrap(ctx, err, "restore %s into database %q", part, r.prepared.Database)
+	}
+	return nil
+}
+
+func (r *restore) readScript(ctx context.Context, from io.Reader) error {
+	script, err := decodeScript(from)
+	if err != nil {
+		return r.badStream(ctx, err)
+	}
+	conn, err := r.src.maintain(ctx, r.attempt)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	if err := script.apply(ctx, conn, r.prepared.Database); err != nil {
+		return err
+	}
+	if r.counts = script.Counts; r.counts == nil {
+		r.counts = map[string]int64{}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost/fencepost/pipeline/source"
+)
+
+// session is one connection of an attempt, and where it went.
+type session struct {
+	*pgx.Conn
+	at address
+}
+
+// resetSession lifts every time-out that a role, a database or the server may set, known to this version or not, and
+// keeps foreign schemas out of our queries.
+const resetSession = `SELECT set_config(name, CASE name WHEN 'search_path' THEN 'pg_catalog' ELSE '0' END, false) FROM pg_catalog.pg_settings
+	WHERE name IN ('search_path', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
+
+// connect opens a session that is tagged with the attempt. The caller closes it.
+func (s *Source) connect(ctx context.Context, a source.Attempt, database string) (*session, error) {
+	var errs []error
+	for _, at := range s.where.addresses() {
+		conn, err := pgx.ConnectConfig(ctx, s.where.config(at, database, tag(a)))
+		if err == nil {
+			if _, err = conn.Exec(ctx, resetSession); err == nil {
+				return &session{conn, at}, nil
+			}
+			closeConn(conn)
+		}
+		if _, refused := errors.AsType[*pgconn.PgError](err); refused || ctx.Err() != nil {
+			return nil, s.wrap(ctx, err, "connect to database %q", database)
+		}
+		errs = append(errs, err)
+	}
+	return nil, s.wrap(ctx, errs[0], "connect to database %q", database)
+}
+
+// maintain opens a session in the database from which databases are created, renamed and dropped.
+func (s *Source) maintain(ctx context.Context, a source.Attempt) (*session, error) {
+	if s.cfg.Maintenance != "" {
+		return s.connect(ctx, a, s.cfg.Maintenance)
+	}
+	conn, err := s.connect(ctx, a, "postgres")
+	if err == nil || errors.Is(err, source.ErrUnavailable) || ctx.Err() != nil {
+		return conn, err
+	}
+	if conn, err := s.connect(ctx, a, "template1"); err == nil {
+		return conn, nil
+	}
+	return nil, err
+}
+
+// close ends the session politely, whatever became of the caller's context.
+func (c *session) close() { closeConn(c.Conn) }
+
+func closeConn(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = c.Close(ctx) // what counts is that the session ends, and it does when the socket goes
+}
+
+// isLost says whether an error means that the connection broke, rather than that the server refused something.
+func isLost(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// detached returns a context for what must be done although ctx may have ended.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+}
+
+// endSessions ends the sessions that query selects and comes back when none is left. query selects pids, with args.
+func endSessions(ctx context.Context, conn *session, query string, args ...any) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var left int
+		err := conn.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM (`+query+`) AS doomed WHERE pid <> pg_backend_pid()`, args...).Scan(&left)
+		if err != nil || left == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// endOwn ends the sessions of an attempt but those in keep: what a killed child may have left waiting on the server.
+func (s *Source) endOwn(ctx context.Context, a source.Attempt, keep ...uint32) error {
+	conn, err := s.maintain(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	if keep == nil {
+		keep = []uint32{}
+	}
+	err = endSessions(ctx, conn, `SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND pid::bigint <> ALL ($2::bigint[])`, tag(a), keep)
+	return s.wrap(ctx, err, "end the sessions of %s", tag(a))
+}
