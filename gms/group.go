@@ -319,6 +319,23 @@ func (g *Group) Epoch() uint64 { return g.epoch() }
 // ClusterID is the formed group's id as hex; empty while it is not known.
 func (g *Group) ClusterID() string { return hexID(g.cluster()) }
 
+// SetReady reports that this node's run is ready for work, or is not any more: JoinedAndReadyNotification to all.
+func (g *Group) SetReady(ctx context.Context, ready bool) error {
+	_, err := g.ask(ctx, "report ready", &wire.Command{Op: &wire.Command_SetReady{SetReady: &wire.SetReady{Ready: ready}}})
+	return err
+}
+
+// Ended lists the recoveries that have ended lately, oldest first.
+func (g *Group) Ended() []EndedRecovery {
+	var list []EndedRecovery
+	g.rep.read(func(m *state.Machine) {
+		for _, e := range m.Ended() {
+			list = append(list, EndedRecovery{Recovery: recoveryOf(m, e.GetRecovery()), Ended: e.GetEnded(), Dropped: e.GetDropped()})
+		}
+	})
+	return list
+}
+
 // View is the present view as this node knows it.
 func (g *Group) View() (v signals.View) {
 	g.rep.read(func(m *state.Machine) { v = viewOf(m, m.View()) })

@@ -6,8 +6,6 @@ import (
 	"io"
 	"sync"
 
-	"google.golang.org/grpc"
-
 	"github.com/fencepost/fencepost/gms/internal/consensus"
 	"github.com/fencepost/fencepost/gms/internal/detect"
 	"github.com/fencepost/fencepost/gms/internal/state"
@@ -83,7 +81,7 @@ func (g *Group) propose(ctx context.Context, data []byte) ([]*wire.Result, uint6
 }
 
 // Session takes a run's renewals, while this node leads.
-func (h handler) Session(stream grpc.BidiStreamingServer[wire.SessionUp, wire.SessionDown]) error {
+func (h handler) Session(stream wire.Cluster_SessionServer) error {
 	l := h.g.leadingNow()
 	if l == nil {
 		return stream.Send(ended(&wire.Ended{Why: "not the leader", NotLeader: true, Leader: h.g.leaderHint()}))
@@ -104,7 +102,7 @@ func ended(e *wire.Ended) *wire.SessionDown {
 }
 
 // attended serves one run's stream until it ends or the term does.
-func (h handler) attended(stream grpc.BidiStreamingServer[wire.SessionUp, wire.SessionDown], l *leading, id state.RunID, r *wire.Renewal) error {
+func (h handler) attended(stream wire.Cluster_SessionServer, l *leading, id state.RunID, r *wire.Renewal) error {
 	l.follow() // the run may have been opened just now
 	l.step(detect.Event{Kind: detect.StreamOpened, Run: detect.RunID(id)})
 	goodbye := false

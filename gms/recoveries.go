@@ -45,6 +45,37 @@ func (g *Group) Recoveries() ([]Recovery, <-chan struct{}) {
 	return list, changed
 }
 
+// EndedRecovery is a recovery as it was when it ended.
+type EndedRecovery struct {
+	Recovery
+	Ended   uint64 // position
+	Dropped bool   // by an operator, instead of released
+}
+
+// MaintenanceFence is a fence that somebody raised on a living node.
+type MaintenanceFence struct {
+	Component, Node    string
+	Raiser, RaiserNode string // run and its node
+	Token              uint64
+}
+
+// MaintenanceFences lists the maintenance fences as this node knows them.
+func (g *Group) MaintenanceFences() []MaintenanceFence {
+	var list []MaintenanceFence
+	g.rep.read(func(m *state.Machine) {
+		for _, f := range m.Maintenance() {
+			out := MaintenanceFence{Component: f.GetComponent(), Node: f.GetNode(), Raiser: hexID(f.GetRun()), Token: f.GetToken()}
+			if id, ok := state.RunIDOf(f.GetRun()); ok {
+				if run, ok := m.Run(id); ok {
+					out.RaiserNode = run.Node()
+				}
+			}
+			list = append(list, out)
+		}
+	})
+	return list
+}
+
 func recoveryOf(m *state.Machine, r *wire.Recovery) Recovery {
 	out := Recovery{
 		Appointment: Appointment{Component: r.GetComponent(), Node: r.GetNode(), Run: hexID(r.GetRun()), Index: r.GetIndex()},

@@ -9,6 +9,8 @@
 //   - Field numbers are never reused, and a field never changes its meaning.
 //   - What is hashed or snapshotted has a canonical form: lists sorted, deterministic marshalling.
 //
+// command.proto is what the log says, state.proto what a snapshot holds, cluster.proto what members ask of each other.
+//
 // Names follow DESIGN.md: a run is 16 random bytes, a position is base + Raft index, a token is a number below 2^53.
 package wire
 

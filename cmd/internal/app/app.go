@@ -1,0 +1,301 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/admin"
+	"github.com/fencepost/fencepost/configs"
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+	"github.com/fencepost/fencepost/recovery"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// App is one node. Start, then wait for Done, then Stop.
+type App struct {
+	cfg     configs.Config
+	version string
+	log     *slog.Logger
+
+	opened  opened
+	router  *signals.Router
+	group   *gms.Group
+	manager *recovery.Manager
+
+	mu       sync.Mutex
+	state    string // as api.Status.State
+	work     *work  // nil until the node stands and its storages are checked
+	err      error
+	cleanups []cleanup
+	cancel   context.CancelFunc
+	done     chan struct{}
+	joining  sync.WaitGroup
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// work is what the node does once it stands.
+type work struct {
+	ledger  *embedded.Ledger
+	planner *pipeline.Planner
+	worker  *pipeline.Worker
+}
+
+// cleanup is one step of the way down, named for the log.
+type cleanup struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// New checks that the configuration fits together. It opens nothing.
+func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
+	a := &App{cfg: cfg, version: version, log: log, state: "starting", done: make(chan struct{})}
+	a.router = signals.NewRouter(signals.Options{Logger: log})
+	gcfg, err := a.groupConfig()
+	if err != nil {
+		return nil, err
+	}
+	if a.group, err = gms.New(gcfg, a.router); err != nil {
+		return nil, err
+	}
+	a.manager, err = recovery.New(recovery.Options{
+		Log: recovery.GroupLog(a.group), Router: a.router, Node: cfg.Node, Logger: log,
+		MaxBackoff: min(5*time.Second, cfg.Recovery.FenceTTL/2),
+	})
+	return a, err
+}
+
+func (a *App) groupConfig() (gms.Config, error) {
+	c := a.cfg
+	timing, ok := gms.Profile(c.Profile).Timing()
+	if !ok {
+		return gms.Config{}, fmt.Errorf("profile: %q is unknown", c.Profile)
+	}
+	return gms.Config{
+		Group: c.Group, Node: c.Node, Home: c.Home, Bootstrap: c.Bootstrap, Seeds: c.Seeds,
+		Gossip:  gms.Endpoint{Bind: c.Gossip.Bind, Advertise: c.Gossip.Advertise},
+		Cluster: gms.Endpoint{Bind: c.Cluster.Bind, Advertise: c.Cluster.Advertise},
+		Timing:  timing, Voters: c.Raft.Voters, Followers: c.Raft.Followers, SnapshotThreshold: uint64(c.Raft.SnapshotThreshold),
+		FenceTTL: c.Recovery.FenceTTL, Selector: signals.Selector(c.Recovery.Selector),
+		// One more than a task may be tried: a task's own limit decides first, this one stops what kills its recoverers.
+		MaxAttempts: max(c.Recovery.MaxAttempts, c.Backup.MaxAttempts+1),
+		NoRefused:   !c.Evidence.Refused, Floor: func(ctx context.Context) (uint64, error) { return a.opened.highest(ctx) },
+		Logger: a.log,
+	}, nil
+}
+
+// Start opens what the configuration names, takes the home and the ports and answers on the admin socket; it returns when
+// that is done, or with the first error and nothing left open. Joining the group goes on behind it: a node whose seeds do
+// not answer keeps trying.
+func (a *App) Start(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.down(context.WithoutCancel(ctx)))
+		}
+	}()
+	if a.opened, err = openConfigured(a.cfg, a.log); err != nil {
+		return err
+	}
+	a.onStop("storages", func(context.Context) error { return a.opened.closeAll() })
+	if err := a.router.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	a.onStop("signals", func(context.Context) error { a.router.Stop(); return nil })
+	if err := a.group.Start(ctx); err != nil {
+		return err
+	}
+	a.onStop("group", func(ctx context.Context) error { return a.group.Stop(ctx, components...) })
+	server := admin.NewServer(a.cfg.Admin.Socket, admin.NewHandler(a.backend()), a.log)
+	if err := server.Start(); err != nil {
+		return err
+	}
+	a.onStop("admin socket", func(ctx context.Context) error { server.Stop(ctx); return nil })
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a.cancel = cancel
+	a.setState("joining")
+	a.joining.Go(func() { a.watch(run) })
+	a.joining.Go(func() {
+		if err := a.join(run); err != nil && run.Err() == nil {
+			a.fail(err)
+		}
+	})
+	return nil
+}
+
+// join waits for standing and then begins to work.
+func (a *App) join(ctx context.Context) error {
+	if err := a.group.AwaitStanding(ctx); err != nil {
+		return err
+	}
+	if err := addStorages(ctx, a.group, a.opened.storages); err != nil {
+		return err
+	}
+	w, b, err := a.makeWork()
+	if err != nil {
+		return err
+	}
+	lasting := context.WithoutCancel(ctx) // these end by their own Stop, in order
+	if err := b.worker.Start(lasting); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	a.onStop("worker", func(context.Context) error { w.worker.Stop(); return nil })
+	for _, c := range components {
+		if err := a.router.AddRecoveryFactory(c, signals.HandleRecovery(b.recover)); err != nil {
+			return err
+		}
+	}
+	if err := a.manager.Start(lasting); err != nil {
+		return err
+	}
+	a.onStop("recoveries", func(context.Context) error { a.manager.Stop(); return nil })
+	a.mu.Lock()
+	a.work = w
+	a.mu.Unlock()
+	return a.awaitFences(ctx)
+}
+
+// awaitFences says in the state and the log how long a restarted node waits for its former run's recoveries.
+func (a *App) awaitFences(ctx context.Context) error {
+	since := time.Now()
+	a.setState("waiting at the fence")
+	for _, c := range components {
+		fenced, err := a.manager.IsFenced(ctx, c, a.cfg.Node)
+		if err == nil && fenced {
+			a.log.Info("app: waiting at the fence", "recovers", c)
+		}
+		if err := a.manager.AwaitUnfenced(ctx, c); err != nil {
+			return err
+		}
+	}
+	a.setState("ready")
+	a.log.Info("app: ready", "waited", time.Since(since).Round(time.Millisecond).String())
+	return a.group.SetReady(ctx, true)
+}
+
+func (a *App) makeWork() (*work, *bridge, error) {
+	cat, err := a.opened.catalog(a.group.ClusterID())
+	if err != nil {
+		return nil, nil, err
+	}
+	led, err := embedded.New(embedded.Config{Store: cacheStore{a.group}})
+	if err != nil {
+		return nil, nil, err
+	}
+	high := &raiser{cluster: a.group.ClusterID, storages: a.opened.storages}
+	b := &bridge{group: a.group, manager: a.manager, granted: high.raise, log: a.log}
+	c := a.cfg
+	w := &work{ledger: led}
+	w.worker, err = pipeline.NewWorker(pipeline.Config{
+		Ledger: led, Locker: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, RateLimit: int64(c.Backup.RateLimit),
+		KeepOld: c.Restore.KeepOld, StopGrace: c.Stop.Grace, Writer: "fencepost " + a.version, Logger: a.log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	b.worker = w.worker
+	w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
+		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
+		OnFailure: string(c.Backup.OnFailure), StartWithin: c.Restore.StartWithin,
+	})
+	return w, b, err
+}
+
+// watch ends the app when the group ends by itself.
+func (a *App) watch(ctx context.Context) {
+	for {
+		changed := a.group.Changed()
+		if err := a.group.Err(); err != nil {
+			a.fail(err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// Done is closed when the app cannot go on; Err says why.
+func (a *App) Done() <-chan struct{} { return a.done }
+
+// Err is why the app cannot go on.
+func (a *App) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+func (a *App) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err == nil {
+		a.err = err
+		close(a.done)
+	}
+}
+
+// Stop takes everything down in the reverse order of its coming up, at most until ctx ends for what can be hurried. It may
+// be called more than once.
+func (a *App) Stop(ctx context.Context) error {
+	a.stopOnce.Do(func() {
+		a.setState("stopping")
+		a.stopErr = a.down(ctx)
+	})
+	return a.stopErr
+}
+
+// onStop names what is to be done on the way down.
+func (a *App) onStop(name string, run func(ctx context.Context) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cleanups = append(a.cleanups, cleanup{name, run})
+}
+
+func (a *App) down(ctx context.Context) error {
+	if a.cancel != nil {
+		a.cancel()
+		a.joining.Wait()
+	}
+	a.mu.Lock()
+	steps := a.cleanups
+	a.cleanups = nil
+	a.mu.Unlock()
+	var errs []error
+	for _, s := range slices.Backward(steps) {
+		if err := s.run(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", s.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *App) setState(s string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state = s
+}
+
+func (a *App) stateNow() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state
+}
+
+// hinted is an error with a remedy.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Hint() string  { return h.hint }
+func (h hinted) Unwrap() error { return h.error }
+
+func hint(err error, remedy string) error { return hinted{err, remedy} }

@@ -1,0 +1,279 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/admin"
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/ledger"
+)
+
+// backend is what the admin handler shows of this node.
+func (a *App) backend() admin.Backend {
+	return admin.Backend{
+		Members: people{a}, Recoveries: people{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a},
+		Watch: a.watchAll, Translate: translate, Logger: a.log,
+	}
+}
+
+// watchAll gives a hint after each entry of the log and each change of the node's own standing.
+func (a *App) watchAll(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	go func() { // ends with ctx
+		for {
+			entry, own := a.group.Cache().Changed(), a.group.Changed()
+			select {
+			case hints <- struct{}{}:
+			default:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-entry:
+			case <-own:
+			}
+		}
+	}()
+	return hints
+}
+
+// people shows members and recoveries.
+type people struct{ a *App }
+
+// syncWithin bounds how long a page waits for a majority before it shows what this node knows, marked as stale.
+const syncWithin = 500 * time.Millisecond
+
+func (p people) fresh(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, syncWithin)
+	defer cancel()
+	return p.a.group.Sync(ctx) == nil
+}
+
+func (p people) Status(ctx context.Context) (api.Status, error) {
+	g := p.a.group
+	node, run := g.Self()
+	standing, _ := g.Standing()
+	s := api.Status{
+		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Leader: g.Leader(), Version: p.a.version, View: g.View().Version,
+		State: p.a.stateNow(), Lease: standing.String(), Ready: p.a.stateNow() == "ready", Problems: []string{},
+	}
+	if s.Leader == "" {
+		s.Problems = append(s.Problems, "no leader is known: the group has no quorum, or this node cannot reach it")
+	}
+	if err := p.a.Err(); err != nil {
+		s.Problems = append(s.Problems, err.Error())
+	}
+	recoveries, _ := g.Recoveries()
+	for _, r := range recoveries {
+		if r.State == "parked" {
+			s.Problems = append(s.Problems, "the recovery of "+r.Component+" of "+r.Node+" is parked: every member has failed at it")
+		}
+	}
+	for _, c := range g.Claims() {
+		if c.Quarantined {
+			s.Problems = append(s.Problems, "task "+c.Item+" of "+c.Component+" is quarantined: it has cost too many nodes their lives")
+		}
+	}
+	return s, nil
+}
+
+func (p people) View(ctx context.Context) (api.View, error) {
+	stale := !p.fresh(ctx)
+	g := p.a.group
+	_, self := g.Self()
+	v := api.View{Version: g.View().Version, Leader: g.Leader(), Stale: stale, Members: []api.Member{}}
+	for _, m := range g.Members() {
+		v.Members = append(v.Members, api.Member{
+			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: memberState(m), Ready: m.Ready, Suspected: m.Suspected,
+			Leader: m.Leader, Voter: m.Voter, Self: m.Run == self, GossipAddr: m.Gossip, ClusterAddr: m.Cluster, Components: m.Components,
+		})
+	}
+	return v, nil
+}
+
+func memberState(m gms.MemberDetail) string {
+	switch {
+	case m.Suspected:
+		return "suspected"
+	case m.Ready:
+		return "ready"
+	}
+	return "joined"
+}
+
+func (p people) Fences(ctx context.Context) ([]api.Fence, error) {
+	p.fresh(ctx)
+	list := []api.Fence{}
+	recoveries, _ := p.a.group.Recoveries()
+	for _, r := range recoveries {
+		list = append(list, api.Fence{
+			Component: r.Component, Node: r.Node, Run: r.Run, Holder: r.AppointeeNode, HolderRun: r.Appointee, Token: r.Token, State: r.State,
+			Index: r.Index, Attempts: int(r.Failures), Tried: slices.Concat([]string{}, r.Tried), Evidence: string(r.Evidence), Problem: r.Why,
+		})
+	}
+	for _, f := range p.a.group.MaintenanceFences() {
+		list = append(list, api.Fence{
+			Component: f.Component, Node: f.Node, Holder: f.RaiserNode, HolderRun: f.Raiser, Token: f.Token, State: api.FenceMaintenance, Tried: []string{},
+		})
+	}
+	return list, nil
+}
+
+func (p people) Recoveries(ctx context.Context) ([]api.Recovery, error) {
+	p.fresh(ctx)
+	list := []api.Recovery{}
+	recoveries, _ := p.a.group.Recoveries()
+	for _, r := range recoveries {
+		list = append(list, recoveryOf(r))
+	}
+	for _, e := range slices.Backward(p.a.group.Ended()) {
+		r := recoveryOf(e.Recovery)
+		r.State, r.Ended = "released", e.Ended
+		if e.Dropped {
+			r.State = "dropped"
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+func recoveryOf(r gms.Recovery) api.Recovery {
+	return api.Recovery{
+		Component: r.Component, Node: r.Node, Run: r.Run, Evidence: string(r.Evidence), State: r.State, Recoverer: r.AppointeeNode,
+		Token: r.Token, Attempts: int(r.Failures), Tried: slices.Concat([]string{}, r.Tried), Problem: r.Why, Opened: r.Since,
+	}
+}
+
+// jobs shows and plans tasks and backups.
+type jobs struct{ a *App }
+
+// now is the work of a node that stands; before that nothing can be shown or planned.
+func (j jobs) now() (*work, error) {
+	j.a.mu.Lock()
+	defer j.a.mu.Unlock()
+	if j.a.work == nil {
+		return nil, &api.Error{Code: api.CodeUnavailable, Message: "this node has not joined its group yet (it is " + j.a.state + ")", Hint: "see `fencepost status`"}
+	}
+	return j.a.work, nil
+}
+
+func (j jobs) Tasks(ctx context.Context, f api.TaskFilter) ([]api.Task, error) {
+	w, err := j.now()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := w.ledger.Tasks(ctx, ledger.TaskFilter{Active: f.Active, Database: f.Database})
+	if err != nil {
+		return nil, err
+	}
+	list := []api.Task{}
+	for _, t := range rows {
+		if t.RunType == ledger.Internal && !f.Internal {
+			continue
+		}
+		if f.Limit > 0 && len(list) == f.Limit {
+			break
+		}
+		list = append(list, taskOf(t))
+	}
+	return list, nil
+}
+
+func (j jobs) Task(ctx context.Context, id string) (api.Task, error) {
+	w, err := j.now()
+	if err != nil {
+		return api.Task{}, err
+	}
+	t, err := w.ledger.Task(ctx, id)
+	return taskOf(t), err
+}
+
+func (j jobs) Cancel(ctx context.Context, id string) (api.Task, error) {
+	w, err := j.now()
+	if err != nil {
+		return api.Task{}, err
+	}
+	if err := w.planner.Cancel(ctx, id, "the operator of "+j.a.cfg.Node); err != nil {
+		return api.Task{}, err
+	}
+	return j.Task(ctx, id)
+}
+
+func (j jobs) Backups(ctx context.Context, f api.BackupFilter) ([]api.Backup, error) {
+	w, err := j.now()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := w.ledger.Backups(ctx, ledger.BackupFilter{Database: f.Database, Limit: f.Limit})
+	if err != nil {
+		return nil, err
+	}
+	list := []api.Backup{}
+	for _, b := range rows {
+		list = append(list, backupOf(b))
+	}
+	return list, nil
+}
+
+func (j jobs) Backup(ctx context.Context, id string) (api.Backup, error) {
+	w, err := j.now()
+	if err != nil {
+		return api.Backup{}, err
+	}
+	b, err := w.ledger.Backup(ctx, id)
+	return backupOf(b), err
+}
+
+func (j jobs) CreateBackup(ctx context.Context, r api.CreateBackup) (api.Task, error) {
+	w, err := j.now()
+	if err != nil {
+		return api.Task{}, err
+	}
+	t, err := w.planner.PlanBackup(ctx, pipeline.BackupRequest{Database: r.Database, Storages: r.Storages})
+	return taskOf(t), err
+}
+
+func (j jobs) Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error) {
+	w, err := j.now()
+	if err != nil {
+		return api.Task{}, err
+	}
+	t, err := w.planner.PlanRestore(ctx, pipeline.RestoreRequest{Backup: r.Backup, Target: r.Target, Replace: r.Replace, Storage: r.Storage})
+	return taskOf(t), err
+}
+
+func taskOf(t ledger.Task) api.Task {
+	return api.Task{
+		ID: t.ID, Type: string(t.Type), RunType: string(t.RunType), State: string(t.State), Final: t.State.Final(), Attempt: t.Attempt,
+		MaxAttempts: t.MaxAttempts, Node: t.Node, Run: t.Run, Token: t.Token, Database: t.Database, Backup: t.Backup, Target: t.Target,
+		Replace: t.Replace, Storages: slices.Concat([]string{}, t.Storages), Error: t.Error, Hint: t.Hint, Created: t.Created, Updated: t.Updated,
+		Finished: optional(t.Finished), CancelRequested: t.CancelBy != "", CancelBy: t.CancelBy,
+		Progress: api.Progress{Read: t.Progress.Read, Estimate: t.Progress.Estimate, Stored: t.Progress.Stored},
+	}
+}
+
+func backupOf(b ledger.Backup) api.Backup {
+	out := api.Backup{
+		ID: b.ID, Database: b.Database, State: string(b.State), Token: b.Token, AsOf: optional(b.AsOf), RawBytes: b.RawBytes, SHA256: b.SHA256,
+		Created: b.Created, Completed: optional(b.Completed), Storages: []api.Copy{},
+	}
+	for _, c := range b.Copies {
+		out.Storages = append(out.Storages, api.Copy{Storage: c.Storage, State: c.State, Bytes: c.Bytes, Error: c.Error})
+		out.StoredBytes = max(out.StoredBytes, c.Bytes)
+	}
+	if !b.Completed.IsZero() {
+		out.DurationMS = b.Completed.Sub(b.Created).Milliseconds()
+	}
+	return out
+}
+
+func optional(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,187 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/recovery"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// components are the recovery components of this daemon, named like the work they do.
+var components = []string{pipeline.Component(ledger.Create), pipeline.Component(ledger.Restore)}
+
+// bridge joins the pipeline to the group: claims and standing one way, recoveries the other.
+type bridge struct {
+	group   *gms.Group
+	manager *recovery.Manager
+	worker  *pipeline.Worker
+	granted func(ctx context.Context, token uint64) error // told of each token before it is used
+	log     *slog.Logger
+}
+
+var (
+	_ pipeline.Locker = (*bridge)(nil)
+	_ pipeline.Gate   = (*bridge)(nil)
+)
+
+// Claim implements pipeline.Locker.
+func (b *bridge) Claim(ctx context.Context, component, item string, roundTrip int) (pipeline.Claim, error) {
+	c, err := b.group.Claim(ctx, component, item, uint32(roundTrip))
+	switch {
+	case errors.Is(err, gms.ErrBusy), errors.Is(err, gms.ErrQuarantined):
+		return pipeline.Claim{}, fmt.Errorf("%w: %w", pipeline.ErrBusy, err)
+	case err != nil:
+		return pipeline.Claim{}, err
+	}
+	if err := b.granted(ctx, c.Token); err != nil {
+		return pipeline.Claim{}, errors.Join(err, b.end(ctx, claimOf(c), signals.Abandon))
+	}
+	return claimOf(c), nil
+}
+
+func claimOf(c signals.Claim) pipeline.Claim {
+	return pipeline.Claim{Component: c.Component, Item: c.Item, RoundTrip: int(c.RoundTrip), Token: c.Token}
+}
+
+// Complete implements pipeline.Locker.
+func (b *bridge) Complete(ctx context.Context, c pipeline.Claim) error {
+	return b.end(ctx, c, signals.Complete)
+}
+
+// Abandon implements pipeline.Locker.
+func (b *bridge) Abandon(ctx context.Context, c pipeline.Claim) error {
+	return b.end(ctx, c, signals.Abandon)
+}
+
+// end ends a claim; that it is somebody else's by now, or nobody's, is no error.
+func (b *bridge) end(ctx context.Context, c pipeline.Claim, how signals.How) error {
+	claim := signals.Claim{Component: c.Component, Item: c.Item, RoundTrip: uint32(c.RoundTrip), Token: c.Token}
+	err := b.group.EndClaim(ctx, claim, how)
+	if errors.Is(err, gms.ErrNotHolder) || errors.Is(err, gms.ErrNotFound) || errors.Is(err, gms.ErrRunClosed) {
+		return nil
+	}
+	return err
+}
+
+// Standing implements pipeline.Gate.
+func (b *bridge) Standing(ctx context.Context) (pipeline.Standing, context.Context, error) {
+	open, ok := b.group.RunContext()
+	node, run := b.group.Self()
+	if standing, _ := b.group.Standing(); !ok || run == "" || standing != gms.Held {
+		return pipeline.Standing{}, nil, fmt.Errorf("node %s may not start work: its lease is not held", node)
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	context.AfterFunc(open, func() { cancel(context.Cause(open)) })
+	return pipeline.Standing{Node: node, Run: run}, held, nil
+}
+
+// AwaitUnfenced implements pipeline.Gate.
+func (b *bridge) AwaitUnfenced(ctx context.Context, component string) error {
+	return b.manager.AwaitUnfenced(ctx, component)
+}
+
+// recover is the action of a FailureRecoverySignal: each of the dead run's tasks is taken over, reverted or completed,
+// and what is to run again runs here once the fence is lowered.
+func (b *bridge) recover(ctx context.Context, s signals.FailureRecoverySignal) error {
+	a := s.Appointment()
+	log := b.log.With("recovers", a.Component, "node", a.Node, "run", a.Run)
+	fence, err := s.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	ctx = fence.Context()
+	if err := b.granted(ctx, fence.Token()); err != nil {
+		return fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
+	}
+	claims, err := b.adopt(ctx, fence)
+	if err != nil {
+		return err
+	}
+	var again []signals.Claim
+	for _, c := range claims {
+		rerun, err := b.settle(ctx, a, fence, c)
+		if err != nil {
+			return fmt.Errorf("recover task %s: %w", c.Item, err)
+		}
+		if rerun {
+			again = append(again, c)
+		}
+	}
+	if err := s.Release(ctx); err != nil {
+		return err
+	}
+	log.Info("app: recovered", "tasks", len(claims), "again", len(again), "token", fence.Token())
+	for _, c := range again {
+		b.resume(context.WithoutCancel(ctx), c)
+	}
+	return nil
+}
+
+// adopt makes the orphans claims of this run, and finds those that an earlier delivery under this fence adopted.
+func (b *bridge) adopt(ctx context.Context, fence signals.Fence) ([]signals.Claim, error) {
+	var claims []signals.Claim
+	for _, c := range b.group.Claims() {
+		if c.Adopted && c.Fence == fence.Token() {
+			claims = append(claims, c.Claim)
+		}
+	}
+	orphans, err := fence.Orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range orphans {
+		c, err := fence.Adopt(ctx, o)
+		if errors.Is(err, signals.ErrPoison) {
+			b.log.Error("app: a task has cost its node its life too often and is set aside", "task", o.Item, "times", o.Orphanings)
+			if err := fence.End(ctx, o.Claim, signals.Quarantine); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		claims = append(claims, c)
+	}
+	return claims, nil
+}
+
+// settle has the pipeline decide about one task, and ends its claim unless it runs again.
+func (b *bridge) settle(ctx context.Context, a signals.Appointment, fence signals.Fence, c signals.Claim) (rerun bool, err error) {
+	if err := b.granted(ctx, c.Token); err != nil {
+		return false, fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
+	}
+	node, run := b.group.Self()
+	guard := ledger.Guard{
+		Run: run, Component: c.Component, Item: c.Item, Token: c.Token,
+		Fence: &ledger.Fence{Component: a.Component, Node: a.Node, Run: a.Run, Token: fence.Token()},
+	}
+	verdict, err := b.worker.Recover(ctx, guard, node)
+	switch {
+	case errors.Is(err, pipeline.ErrUnavailable), errors.Is(err, ledger.ErrUnavailable):
+		return false, fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
+	case err != nil:
+		return false, err
+	case verdict == pipeline.Rerun:
+		return true, nil
+	}
+	return false, fence.End(ctx, c, signals.Complete)
+}
+
+// resume runs an adopted task again; when this node cannot, the claim is given back and any node takes it.
+func (b *bridge) resume(ctx context.Context, c signals.Claim) {
+	err := b.worker.Resume(ctx, claimOf(c))
+	if err == nil {
+		return
+	}
+	b.log.Warn("app: task not resumed here, giving it back", "task", c.Item, "error", err)
+	if err := b.end(ctx, claimOf(c), signals.Abandon); err != nil {
+		b.log.Warn("app: claim not given back", "task", c.Item, "error", err)
+	}
+}

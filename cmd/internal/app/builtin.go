@@ -1,0 +1,154 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/fencepost/fencepost/configs"
+	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/processor"
+	"github.com/fencepost/fencepost/pipeline/processor/zstd"
+	"github.com/fencepost/fencepost/pipeline/source"
+	"github.com/fencepost/fencepost/pipeline/source/postgres"
+	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/local"
+	"github.com/fencepost/fencepost/pipeline/storage/mem"
+)
+
+// This file alone links implementations: a new kind is one line in a switch here.
+
+// opened is what the configuration names, opened; storages are bare, not yet checked for their owner.
+type opened struct {
+	sources    map[string]source.Source
+	storages   map[string]storage.Storage
+	processors []processor.Processor
+	close      []func() error
+}
+
+func openConfigured(c configs.Config, log *slog.Logger) (o opened, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.closeAll())
+		}
+	}()
+	o = opened{sources: make(map[string]source.Source), storages: make(map[string]storage.Storage)}
+	for i, d := range c.Databases {
+		src, err := openSource(d, log)
+		if err != nil {
+			return o, fmt.Errorf("databases[%d] %s: %w", i, d.Name, err)
+		}
+		o.sources[d.Name] = src
+	}
+	for i, s := range c.Storages {
+		st, closer, err := openStorage(s, log)
+		if err != nil {
+			return o, fmt.Errorf("storages[%d] %s: %w", i, s.Name, err)
+		}
+		o.storages[s.Name] = st
+		o.close = append(o.close, closer)
+	}
+	for i, p := range c.Processors {
+		made, err := openProcessor(p)
+		if err != nil {
+			return o, fmt.Errorf("processors[%d] %s: %w", i, p.Kind, err)
+		}
+		o.processors = append(o.processors, made)
+	}
+	return o, nil
+}
+
+func (o opened) closeAll() error {
+	var errs []error
+	for _, c := range o.close {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+func openSource(d configs.Database, log *slog.Logger) (source.Source, error) {
+	dsn, err := d.DSN.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	return postgres.New(postgres.Config{DSN: dsn, Logger: log.With("database", d.Name)})
+}
+
+func openStorage(s configs.Storage, log *slog.Logger) (storage.Storage, func() error, error) {
+	switch s.Kind {
+	case "local":
+		st, err := local.Open(local.Options{Root: s.Path, Log: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		return st, st.Close, nil
+	case "mem":
+		return mem.New(), func() error { return nil }, nil
+	}
+	return nil, nil, fmt.Errorf("kind %q is unknown", s.Kind)
+}
+
+func openProcessor(p configs.Processor) (processor.Processor, error) {
+	switch p.Kind {
+	case "zstd":
+		z, err := zstd.New(zstd.Options{Level: p.Level})
+		return placed{z, p.Precedence}, err
+	}
+	return nil, fmt.Errorf("kind %q is unknown", p.Kind)
+}
+
+// placed is a processor at the place in the chain that the configuration gives it.
+type placed struct {
+	processor.Processor
+	precedence int
+}
+
+func (p placed) Precedence() int { return p.precedence }
+
+// known adds the processors that may be met in manifests but are not configured for new backups.
+func (o opened) known() ([]processor.Processor, error) {
+	all := slices.Clone(o.processors)
+	z, err := zstd.New(zstd.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(all, func(p processor.Processor) bool { return p.Name() == z.Name() }) {
+		all = append(all, z)
+	}
+	return all, nil
+}
+
+// catalog is what the pipeline works with: storages guarded by their owner.
+func (o opened) catalog(cluster string) (pipeline.Catalog, error) {
+	cat := pipeline.Catalog{Sources: o.sources, Storages: make(map[string]storage.Storage)}
+	for name, s := range o.storages {
+		cat.Storages[name] = storage.Owned(storage.Retry(s, storage.RetryOptions{}), cluster)
+	}
+	for _, p := range o.processors {
+		cat.Chain = append(cat.Chain, p.Name())
+	}
+	known, err := o.known()
+	if err != nil {
+		return cat, err
+	}
+	cat.Processors, err = processor.NewRegistry(known...)
+	return cat, err
+}
+
+// highest is the highest number that any of the storages has seen, whoever owns them (gms.Config.Floor).
+func (o opened) highest(ctx context.Context) (uint64, error) {
+	var high uint64
+	for name, s := range o.storages {
+		owner, err := storage.CheckOwner(ctx, s, "")
+		switch {
+		case err == nil, errors.Is(err, storage.ErrForeign):
+			high = max(high, owner.High)
+		case errors.Is(err, storage.ErrNoOwner):
+		default:
+			return 0, fmt.Errorf("storage %s: %w", name, err)
+		}
+	}
+	return high, nil
+}

@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+)
+
+// ledgerComponent is the component of the state cache under which the embedded ledger keeps its rows.
+const ledgerComponent = "ledger"
+
+// cacheStore is the state cache as the embedded ledger sees it.
+type cacheStore struct{ g *gms.Group }
+
+func ledgerKey(key string) gms.Key { return gms.Key{Component: ledgerComponent, Key: key} }
+
+func itemOf(e gms.Entry) embedded.Item {
+	return embedded.Item{Key: e.Key.Key, Value: e.Value, Version: e.Version}
+}
+
+func (s cacheStore) Get(ctx context.Context, key string) (embedded.Item, error) {
+	e, err := s.g.Cache().Get(ctx, ledgerKey(key))
+	if errors.Is(err, gms.ErrNotFound) {
+		return embedded.Item{Key: key}, nil
+	}
+	return itemOf(e), err
+}
+
+func (s cacheStore) List(ctx context.Context, prefix string) ([]embedded.Item, error) {
+	list, err := s.g.Cache().List(ctx, ledgerComponent, "", prefix)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]embedded.Item, len(list))
+	for i, e := range list {
+		items[i] = itemOf(e)
+	}
+	return items, nil
+}
+
+func (s cacheStore) Commit(ctx context.Context, t embedded.Txn) error {
+	txn := gms.Txn{}
+	for _, c := range t.Conditions {
+		condition, err := conditionOf(c)
+		if err != nil {
+			return err
+		}
+		txn.Conditions = append(txn.Conditions, condition)
+	}
+	for _, p := range t.Puts {
+		txn.Puts = append(txn.Puts, gms.Put{Key: ledgerKey(p.Key), Value: p.Value})
+	}
+	for _, k := range t.Deletes {
+		txn.Deletes = append(txn.Deletes, ledgerKey(k))
+	}
+	_, err := s.g.Cache().Commit(ctx, txn)
+	var failed *gms.ConditionError
+	switch {
+	case errors.As(err, &failed):
+		return &embedded.ConditionError{Condition: t.Conditions[failed.Index]}
+	case errors.Is(err, gms.ErrRunClosed):
+		// The transaction was sent by a run that is closed. A guarded write of that run is fenced; any other may be
+		// made again by the next run.
+		_, self := s.g.Self()
+		for _, c := range t.Conditions {
+			if c.Kind == embedded.RunOpen && c.Run != self {
+				return &embedded.ConditionError{Condition: c}
+			}
+		}
+	}
+	return err
+}
+
+func conditionOf(c embedded.Condition) (gms.Condition, error) {
+	switch c.Kind {
+	case embedded.VersionIs:
+		return gms.VersionIs(ledgerKey(c.Key), c.Version), nil
+	case embedded.RunOpen:
+		return gms.RunOpen(c.Run), nil
+	case embedded.ClaimHeld:
+		return gms.ClaimHeld(c.Component, c.Item, c.Run, c.Token), nil
+	case embedded.FenceHeld:
+		return gms.FenceHeld(c.Component, c.Node, c.Run, c.Token), nil
+	}
+	return gms.Condition{}, fmt.Errorf("ledger condition %s is not known to the state cache", c)
+}
+
+// Watch looks at the newest version below prefix after each entry of the log; it reads memory only.
+func (s cacheStore) Watch(ctx context.Context, prefix string) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	go func() { // ends with ctx
+		var seen fingerprint
+		for {
+			changed := s.g.Cache().Changed()
+			if now := s.fingerprint(prefix); now != seen {
+				seen = now
+				select {
+				case hints <- struct{}{}:
+				default:
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+		}
+	}()
+	return hints
+}
+
+// fingerprint changes whenever an entry is put or deleted.
+type fingerprint struct {
+	entries int
+	newest  uint64
+}
+
+func (s cacheStore) fingerprint(prefix string) fingerprint {
+	var f fingerprint
+	for _, e := range s.g.Cache().ListLocal(ledgerComponent, "", prefix) {
+		f.entries++
+		f.newest = max(f.newest, e.Version)
+	}
+	return f
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/fencepost/fencepost/configs"
+)
+
+// Main is the daemon as a function: flags, configuration, signals, run, exit code.
+func Main(args []string, version string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("fencepostd", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	file := flags.String("config", os.Getenv("FENCEPOST_CONFIG"), "the node's configuration `file`")
+	show := flags.Bool("version", false, "print the version and exit")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	switch {
+	case *show:
+		fmt.Fprintln(stdout, "fencepostd", version)
+		return 0
+	case flags.NArg() > 0 || *file == "":
+		fmt.Fprintln(stderr, "fencepostd: usage: fencepostd --config FILE\nhint: `fencepost init` writes a configuration for each node")
+		return 2
+	}
+	cfg, err := configs.Load(*file)
+	if err != nil {
+		return complain(stderr, err, 2)
+	}
+	a, err := New(*cfg, version, logger(cfg.Log, stderr))
+	if err != nil {
+		return complain(stderr, err, 2)
+	}
+	if err := serve(a, cfg.Stop.Grace); err != nil {
+		return complain(stderr, err, 1)
+	}
+	return 0
+}
+
+// serve runs the node until it is told to stop or cannot go on.
+func serve(a *App, grace time.Duration) error {
+	told := make(chan os.Signal, 2)
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	if err := a.Start(context.Background()); err != nil {
+		return err
+	}
+	select {
+	case <-told:
+	case <-a.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace+30*time.Second)
+	defer cancel()
+	go func() { // ends with the process
+		<-told
+		os.Exit(1)
+	}()
+	return errors.Join(a.Err(), a.Stop(ctx))
+}
+
+func logger(c configs.Log, to io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // validated
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// complain prints an error in one line, and what to do about it in another.
+func complain(to io.Writer, err error, code int) int {
+	fmt.Fprintf(to, "fencepostd: %v\n", err)
+	if hint := HintOf(err, ""); hint != "" {
+		fmt.Fprintf(to, "hint: %s\n", hint)
+	}
+	return code
+}

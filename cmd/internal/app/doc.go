@@ -1,0 +1,21 @@
+// Package app is one node as a value: the composition root of the daemon.
+//
+// It is the only place where the two halves of the project meet. The group (gms, signals, recovery) knows who is here and
+// who recovers whom; the pipeline moves bytes and knows nothing of clusters. They are joined by three small adapters:
+//
+//   - cachestore.go: the group's state cache is the store of the embedded ledger, so that a task's row changes only where
+//     the claim and the run that it names stand, at that position of the log;
+//   - bridge.go: claims and leases of the group are the pipeline's Locker and Gate, and a FailureRecoverySignal becomes
+//     Recover and Resume of the dead node's tasks, under the fence;
+//   - storages.go: a storage belongs to the group that added it, and remembers the highest number given out.
+//
+// builtin.go links the implementations of sources, processors and storages; backend.go and translate.go show it all to the
+// admin handler. The life of an App is New, Start, wait for Done, Stop:
+//
+//	a, err := app.New(cfg, version, log)
+//	err = a.Start(ctx)      // ports, home, admin socket; joining goes on behind
+//	select { case <-signal: case <-a.Done(): err = a.Err() }
+//	err = a.Stop(ctx)       // reverts or finishes tasks, leaves the group, closes
+//
+// Whatever came up goes down by a stack of named steps in the reverse order, also when Start fails half-way.
+package app

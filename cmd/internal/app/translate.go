@@ -1,0 +1,61 @@
+package app
+
+import (
+	"errors"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/ledger"
+)
+
+// codes maps what the halves answer to what people and scripts branch on; the first match counts.
+var codes = []struct {
+	err  error
+	code api.Code
+	hint string
+}{
+	{ledger.ErrNotFound, api.CodeNotFound, ""},
+	{ledger.ErrFinal, api.CodeConflict, ""},
+	{ledger.ErrExists, api.CodeConflict, ""},
+	{ledger.ErrUnavailable, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
+	{gms.ErrNoQuorum, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
+	{gms.ErrUnknown, api.CodeUnavailable, "it may have happened: look before you repeat it"},
+	{gms.ErrRunClosed, api.CodeLeaseLost, "this node is opening a new run; repeat it"},
+	{gms.ErrLeaseExpired, api.CodeLeaseLost, "this node cannot reach its group; ask another one"},
+	{gms.ErrBusy, api.CodeBusy, ""},
+	{gms.ErrNotFound, api.CodeNotFound, ""},
+}
+
+// translate is the one place where errors become words for people.
+func translate(err error) *api.Error {
+	var request *pipeline.RequestError
+	if errors.As(err, &request) {
+		code := api.CodeUsage
+		switch {
+		case errors.Is(err, ledger.ErrNotFound):
+			code = api.CodeNotFound
+		case errors.Is(err, ledger.ErrFinal):
+			code = api.CodeConflict
+		}
+		return &api.Error{Code: code, Message: request.Error(), Hint: request.Hint}
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return &api.Error{Code: c.code, Message: err.Error(), Hint: HintOf(err, c.hint)}
+		}
+	}
+	if hint := HintOf(err, ""); hint != "" {
+		return &api.Error{Code: api.CodeFailed, Message: err.Error(), Hint: hint}
+	}
+	return nil
+}
+
+// HintOf is the remedy that an error carries, or otherwise.
+func HintOf(err error, otherwise string) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return otherwise
+}
