@@ -38,7 +38,7 @@ func Default() Config {
 			Jobs:        1,
 		},
 		Stop:       Stop{Grace: 30 * time.Second},
-		Processors: []Processor{{Kind: "zstd", Level: 3, Precedence: 100}},
+		Processors: []Processor{{Kind: "zstd", Level: 2, Precedence: 100}},
 		Databases:  []Database{},
 		Storages:   []Storage{},
 		Log:        Log{Level: "info", Format: "text"},
@@ -46,4 +46,4 @@ func Default() Config {
 }
 
 // setDefaults fills an entry of the list processors before the file's words are read.
-func (p *Processor) setDefaults() { *p = Processor{Kind: "zstd", Level: 3, Precedence: 100} }
+func (p *Processor) setDefaults() { *p = Processor{Kind: "zstd", Level: 2, Precedence: 100} }

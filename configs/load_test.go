@@ -72,7 +72,7 @@ backup: {require: 2, max_concurrent: 1, rate_limit: 20MiB, on_failure: revert, m
 restore: {keep_old: 0s, start_within: 1m, jobs: 4}
 stop: {grace: 0}
 processors:
-  - {kind: zstd, level: 19}
+  - {kind: zstd, level: 4}
   - {precedence: 5}
 databases:
   - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop"}
@@ -93,7 +93,7 @@ log: {level: debug, format: json}
 		Recovery:   Recovery{SelectorSuccessor, 2 * time.Second, 1},
 		Backup:     Backup{2, 1, 20 << 20, Revert, 7},
 		Restore:    Restore{0, time.Minute, 4},
-		Processors: []Processor{{"zstd", 19, 100}, {"zstd", 3, 5}},
+		Processors: []Processor{{"zstd", 4, 100}, {"zstd", 2, 5}},
 		Databases:  []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop")}},
 		Storages:   []Storage{{"a", "local", "/srv/a"}, {"b", "mem", ""}},
 		Log:        Log{"debug", "json"},

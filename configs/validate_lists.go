@@ -10,7 +10,7 @@ func (c *Config) checkProcessors(ps *problems) {
 	for i, p := range c.Processors {
 		at := fmt.Sprintf("processors[%d]", i)
 		checkOneOf(ps, at+".kind", p.Kind, "zstd")
-		checkRange(ps, at+".level", p.Level, 1, 22)
+		checkRange(ps, at+".level", p.Level, 1, 4)
 		checkRange(ps, at+".precedence", p.Precedence, 0, 1000)
 		if first, twice := seen[p.Precedence]; twice {
 			ps.add(at+".precedence", "is %d, as that of processors[%d]: their order would be open", p.Precedence, first)

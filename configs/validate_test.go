@@ -89,7 +89,7 @@ func TestBounds(t *testing.T) {
 
 		{"no processors", func(c *Config) { c.Processors = nil }, ""},
 		{"processor kind", func(c *Config) { c.Processors[0].Kind = "rar" }, `processors[0].kind: is "rar", want one of zstd`},
-		{"processor level", func(c *Config) { c.Processors[0].Level = 23 }, "processors[0].level: is 23, want 1 to 22"},
+		{"processor level", func(c *Config) { c.Processors[0].Level = 5 }, "processors[0].level: is 5, want 1 to 4"},
 		{"precedence twice", func(c *Config) { c.Processors = append(c.Processors, c.Processors[0]) }, "processors[1].precedence: is 100, as that of processors[0]"},
 
 		{"database", func(c *Config) { c.Databases = []Database{db("shop.main-1_a", "postgres://h/d")} }, ""},
