@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,11 +30,15 @@ func (k CacheKey) wire() *wire.CacheKey {
 }
 
 func (k CacheKey) compare(o CacheKey) int {
-	return cmp.Or(cmp.Compare(k.Component, o.Component), cmp.Compare(k.Member, o.Member), cmp.Compare(k.Key, o.Key))
+	return cmp.Or(space{k.Component, k.Member}.compare(space{o.Component, o.Member}), cmp.Compare(k.Key, o.Key))
 }
 
 // space is a member's part of a component.
 type space struct{ component, member string }
+
+func (s space) compare(o space) int {
+	return cmp.Or(cmp.Compare(s.component, o.component), cmp.Compare(s.member, o.member))
+}
 
 // cacheTable holds the entries by (component, member) and key.
 type cacheTable struct {
@@ -231,12 +236,17 @@ func (m *Machine) CacheList(component, member, prefix string) []*wire.CacheEntry
 			list = append(list, e)
 		}
 	}
-	sortEntries(list)
+	slices.SortFunc(list, func(a, b *wire.CacheEntry) int { return strings.Compare(a.GetKey().GetKey(), b.GetKey().GetKey()) })
 	return list
 }
 
-func sortEntries(list []*wire.CacheEntry) {
-	slices.SortFunc(list, func(a, b *wire.CacheEntry) int { return cacheKey(a.GetKey()).compare(cacheKey(b.GetKey())) })
+// snapshot lists all entries by component, member and key.
+func (t *cacheTable) snapshot() []*wire.CacheEntry {
+	list := make([]*wire.CacheEntry, 0, t.count)
+	for _, s := range slices.SortedFunc(maps.Keys(t.spaces), space.compare) {
+		list = append(list, sortedValues(t.spaces[s])...)
+	}
+	return list
 }
 
 // CacheMembers lists the members that have entries of a component, sorted; "" stands for the group-wide part.

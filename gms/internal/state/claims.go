@@ -1,15 +1,22 @@
 package state
 
 import (
-	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
 // itemKey names an item of a component.
 type itemKey struct{ component, item string }
+
+func (k itemKey) compare(o itemKey) int {
+	if c := strings.Compare(k.component, o.component); c != 0 {
+		return c
+	}
+	return strings.Compare(k.item, o.item)
+}
 
 // itemSet holds claims by item.
 type itemSet = map[string]*wire.ClaimState
@@ -90,6 +97,9 @@ func (m *Machine) claim(run RunID, c *wire.Claim) *wire.Result {
 			return m.refuse(wire.Code_CODE_QUARANTINED, "the item is quarantined until an operator frees it")
 		}
 		return m.busy(held.GetRun(), "the item is claimed")
+	}
+	if len(m.claims.all) >= MaxClaims {
+		return m.refuse(wire.Code_CODE_TOO_LARGE, "there are too many claims")
 	}
 	granted := &wire.ClaimState{
 		Component: c.GetComponent(), Item: c.GetItem(), RoundTrip: c.GetRoundTrip(), Run: run.Bytes(), Token: m.grant(),
@@ -272,7 +282,5 @@ func sortedClaims(components map[string]itemSet, component string) []*wire.Claim
 }
 
 func sortClaims(list []*wire.ClaimState) {
-	slices.SortFunc(list, func(a, b *wire.ClaimState) int {
-		return cmp.Or(cmp.Compare(a.GetComponent(), b.GetComponent()), cmp.Compare(a.GetItem(), b.GetItem()))
-	})
+	slices.SortFunc(list, func(a, b *wire.ClaimState) int { return keyOf(a).compare(keyOf(b)) })
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/fencepost/fencepost/gms/internal/wire"
@@ -43,6 +44,8 @@ type ClaimFilter struct {
 func (m *Machine) Claims(f ClaimFilter) []*wire.ClaimState {
 	var list []*wire.ClaimState
 	switch {
+	case f == ClaimFilter{}:
+		return m.claims.snapshot()
 	case f.Component != "" && f.Item != "":
 		if c, ok := m.claims.all[itemKey{f.Component, f.Item}]; ok {
 			list = append(list, c)
@@ -60,6 +63,15 @@ func (m *Machine) Claims(f ClaimFilter) []*wire.ClaimState {
 			f.Item != "" && c.GetItem() != f.Item ||
 			!f.Run.IsZero() && (!isRun(c.GetRun(), f.Run) || c.GetQuarantined())
 	})
+}
+
+// snapshot lists all claims by component and item.
+func (t *claimTable) snapshot() []*wire.ClaimState {
+	list := make([]*wire.ClaimState, 0, len(t.all))
+	for _, k := range slices.SortedFunc(maps.Keys(t.all), itemKey.compare) {
+		list = append(list, t.all[k])
+	}
+	return list
 }
 
 // Claim returns the claim of an item: held, orphan or quarantined.

@@ -315,3 +315,22 @@ func TestClaimsAreBoundedAndListed(t *testing.T) {
 		}
 	}
 }
+
+func TestClaimsAndLocksAreLimitedInNumber(t *testing.T) {
+	r := newRig(t)
+	a := r.open("A1", "backup")
+	var claims, locks []*wire.Command
+	for i := range MaxClaims + 1 {
+		claims = append(claims, command(a, &wire.Claim{Component: "backup", Item: fmt.Sprint(i)}))
+	}
+	for i := range MaxLocks + 1 {
+		locks = append(locks, command(a, &wire.Lock{Name: fmt.Sprint(i)}))
+	}
+	for _, commands := range [][]*wire.Command{claims, locks} {
+		results, _ := r.m.Apply(r.m.Index()+1, entry(commands...))
+		last := len(results) - 1
+		if results[last-1].GetCode() != wire.Code_CODE_OK || results[last].GetCode() != wire.Code_CODE_TOO_LARGE {
+			t.Errorf("at the limit: %v, beyond: %v", results[last-1], results[last])
+		}
+	}
+}

@@ -39,6 +39,9 @@ func (m *Machine) lock(run RunID, c *wire.Lock) *wire.Result {
 		return m.invalid("the lock's name is out of bounds")
 	}
 	held, ok := m.locks.all[c.GetName()]
+	if !ok && len(m.locks.all) >= MaxLocks {
+		return m.refuse(wire.Code_CODE_TOO_LARGE, "there are too many locks")
+	}
 	if !ok {
 		return m.granted(m.grantLock(c.GetName(), run, nil))
 	}

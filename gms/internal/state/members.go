@@ -43,7 +43,7 @@ func (m *Machine) registerComponent(id RunID, c *wire.RegisterComponent) *wire.R
 		return m.invalid("the component is out of bounds")
 	}
 	run := m.runs.all[id]
-	if known := run.component(c.GetComponent().GetName()); known != nil {
+	if known := run.Component(c.GetComponent().GetName()); known != nil {
 		if proto.Equal(known, c.GetComponent()) {
 			return m.noChange()
 		}

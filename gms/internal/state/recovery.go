@@ -117,7 +117,7 @@ func (m *Machine) candidates(r *wire.Recovery) []candidate {
 	}
 	dead := m.runs.all[keyOfRecovery(r).run]
 	c := choice{component: r.GetComponent(), dead: candidateOf(dead), selector: m.settings.GetSelector(), host: r.GetOrder()}
-	if own := dead.component(r.GetComponent()).GetSelector(); own != wire.Selector_SELECTOR_UNSPECIFIED {
+	if own := dead.Component(r.GetComponent()).GetSelector(); own != wire.Selector_SELECTOR_UNSPECIFIED {
 		c.selector = own
 	}
 	return c.order(list)

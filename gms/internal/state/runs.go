@@ -31,11 +31,11 @@ func (r Run) Node() string { return r.Open.GetNode() }
 
 // Registered reports whether the run recovers the component.
 func (r Run) Registered(component string) bool {
-	return slices.ContainsFunc(r.Open.GetComponents(), func(c *wire.Component) bool { return c.GetName() == component })
+	return r.Component(component) != nil
 }
 
-// component is what the run said of a component; nil when it has not registered it.
-func (r Run) component(name string) *wire.Component {
+// Component is what the run said of a component; nil when it has not registered it.
+func (r Run) Component(name string) *wire.Component {
 	for _, c := range r.Open.GetComponents() {
 		if c.GetName() == name {
 			return c

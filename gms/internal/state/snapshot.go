@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -29,11 +28,7 @@ func (m *Machine) Snapshot() *wire.Snapshot {
 			Closed: r.Closed, Evidence: r.Evidence, Detail: r.Detail,
 		})
 	}
-	s.Cache = make([]*wire.CacheEntry, 0, m.cache.count)
-	for _, entries := range m.cache.spaces {
-		s.Cache = slices.AppendSeq(s.Cache, maps.Values(entries))
-	}
-	sortEntries(s.Cache)
+	s.Cache = m.cache.snapshot()
 	s.Orphaned = slices.SortedFunc(maps.Values(m.claims.before), compareItems)
 	return s
 }
@@ -153,7 +148,7 @@ func sameBytes(a, b *wire.Snapshot) error {
 // sortedValues lists a table by its names.
 func sortedValues[V any](table map[string]V) []V {
 	list := make([]V, 0, len(table))
-	for _, name := range slices.SortedFunc(maps.Keys(table), cmp.Compare[string]) {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
 		list = append(list, table[name])
 	}
 	return list

@@ -7,13 +7,15 @@ import (
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
-// Bounds of what commands may carry; beyond them they are refused as CODE_INVALID (values: CODE_TOO_LARGE).
+// Bounds of what commands may carry; beyond them they are refused as CODE_INVALID (values and numbers of things: CODE_TOO_LARGE).
 const (
 	MaxName       = 255  // bytes of a node, component, item, lock or address
 	MaxKey        = 1024 // bytes of a cache key
 	MaxText       = 4096 // bytes of a text for people; the sender cuts it
 	MaxComponents = 64   // of a run
 	MaxDetails    = 8192 // bytes of a run's details, keys and values together
+	MaxClaims     = 1 << 16
+	MaxLocks      = 1 << 14
 )
 
 const (
