@@ -49,12 +49,13 @@ func (s *Store) Adopt(component, item, run string) (uint64, error) {
 	return s.token, nil
 }
 
-// Release ends a claim of that token, as Complete and Abandon of a locker do; false when it is not held with it.
-func (s *Store) Release(component, item string, token uint64) bool {
+// Release ends a claim that run holds with that token, as Complete and Abandon of a locker do; false when it does not,
+// or run is closed (its claim is an orphan then).
+func (s *Store) Release(component, item, run string, token uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := [2]string{component, item}
-	if s.claims[key].token != token {
+	if !s.runs[run] || s.claims[key] != (grant{run: run, token: token}) {
 		return false
 	}
 	delete(s.claims, key)

@@ -1,0 +1,85 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+)
+
+// Config configures a Worker. Zero values mean the defaults named here.
+type Config struct {
+	Ledger  ledger.Ledger // required
+	Locker  Locker        // required
+	Gate    Gate          // required
+	Catalog Catalog       // what this node can work with; tasks that need more are left to other nodes
+
+	// MaxConcurrent is how many tasks of one type run here at once, 1 to 64; default 2. Each create takes about 1 MiB
+	// per storage besides what its processors take.
+	MaxConcurrent int
+	// RateLimit bounds the bytes per second read from one source; 0 is no limit.
+	RateLimit int64
+	// KeepOld is how long the database that a restore replaced is kept as the undo; 0 drops it with the swap.
+	KeepOld time.Duration
+	// StopGrace is how long running tasks may take to end by themselves at Stop; 0 reverts them at once.
+	StopGrace time.Duration
+	// StallAfter is how long a storage may take nothing while others wait for it; default 2 min.
+	StallAfter time.Duration
+	// CleanupWithin bounds the removal of partial objects, and of everything that Stop does after StopGrace; default
+	// 1 min.
+	CleanupWithin time.Duration
+	// PollEvery is how often planned tasks and cancel requests are looked for without a hint; default 10 s.
+	PollEvery time.Duration
+	// ProgressEvery is the shortest time between two progress writes of one task; default 2 s.
+	ProgressEvery time.Duration
+	// RetryAfter is how long a task that failed for a passing reason waits here before its next attempt; it doubles
+	// with each. Default 5 s.
+	RetryAfter time.Duration
+	// Writer is the program's version, for manifests.
+	Writer string
+	// Now is the clock of times that are stored; nil means time.Now. Waiting uses the real clock.
+	Now func() time.Time
+	// Logger takes what an operator may want to know; nil discards it.
+	Logger *slog.Logger
+}
+
+func (c *Config) complete() error {
+	switch {
+	case c.Ledger == nil:
+		return errors.New("pipeline worker: Ledger is missing")
+	case c.Locker == nil:
+		return errors.New("pipeline worker: Locker is missing")
+	case c.Gate == nil:
+		return errors.New("pipeline worker: Gate is missing")
+	case c.MaxConcurrent < 0 || c.MaxConcurrent > 64:
+		return fmt.Errorf("pipeline worker: MaxConcurrent is %d: want 1 to 64", c.MaxConcurrent)
+	case c.RateLimit < 0 || c.KeepOld < 0 || c.StopGrace < 0:
+		return errors.New("pipeline worker: RateLimit, KeepOld and StopGrace are not negative")
+	}
+	if _, err := c.Catalog.Processors.Chain(c.Catalog.Chain); err != nil {
+		return fmt.Errorf("pipeline worker: %w", err)
+	}
+	if c.MaxConcurrent == 0 {
+		c.MaxConcurrent = 2
+	}
+	orDefault(&c.StallAfter, 2*time.Minute)
+	orDefault(&c.CleanupWithin, time.Minute)
+	orDefault(&c.PollEvery, 10*time.Second)
+	orDefault(&c.ProgressEvery, 2*time.Second)
+	orDefault(&c.RetryAfter, 5*time.Second)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+func orDefault(d *time.Duration, value time.Duration) {
+	if *d <= 0 {
+		*d = value
+	}
+}

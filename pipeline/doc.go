@@ -1,0 +1,52 @@
+// Package pipeline makes and restores backups as tasks that survive the death of the node that runs them. It moves bytes
+// from a source through processors into storages and knows nothing of clusters: what it needs of a group reaches it
+// through two small interfaces, Locker (claims with tokens) and Gate (does this node's run stand), and a ledger.
+//
+//	p, err := pipeline.NewPlanner(pipeline.PlannerConfig{Ledger: led, Catalog: catalog, Require: "all", MaxAttempts: 3})
+//	task, err := p.PlanBackup(ctx, pipeline.BackupRequest{Database: "shop"})
+//
+//	w, err := pipeline.NewWorker(pipeline.Config{Ledger: led, Locker: locker, Gate: gate, Catalog: catalog})
+//	err = w.Start(ctx) // claims planned tasks until Stop
+//
+//	// in a recovery action, under a fence, for each orphaned claim that was adopted:
+//	verdict, err := w.Recover(ctx, guard, node)
+//	if verdict == pipeline.Rerun { /* release the fence, then */ err = w.Resume(ctx, claim) }
+//
+// # Create
+//
+// source → count and hash → processors → count and hash → all chosen storages at once, in one pass. Memory is a fixed
+// number of blocks whatever the size; nothing goes through a temporary file. Objects are <backup>/<token>/<part>, and
+// <backup>/<token>/manifest.json is the commit of a storage: made last, only if absent. A producer that fails leaves
+// nothing stored. A storage that fails, or takes nothing for Config.StallAfter, is left behind as long as the others
+// satisfy `require`; a slow one slows the whole, because nothing may pile up.
+//
+// # Restore
+//
+// The valid manifest with the highest token → download → stored hash → inverse processors → raw hash → the source's new
+// database. A hash or length that does not fit is a read error before the end of input. Then Check, the guarded ledger
+// write of what will be swapped in, Commit, and completed. From Commit on a cancel comes too late.
+//
+// # Why a dead owner does no harm
+//
+//   - Every attempt has a token of its own, and with it a path, before its first byte (PROTOCOL.md 27).
+//   - The state uploading is written, guarded, before the first byte goes to a storage. So an attempt that died while
+//     creating stored nothing, and one that was shut out before uploading never starts to.
+//   - A recoverer creates the dead attempt's manifest itself, void: a late owner meets it and stops. Where the real one
+//     is there already in enough storages, the attempt was complete and is adopted.
+//   - An owner that gives up falls back to creating, guarded, before it removes anything: from then on nobody adopts it.
+//   - Every ledger write carries the claim's token; ErrFenced ends the attempt's one context, and a fenced owner writes
+//     nothing more and removes only what a tombstone has already made void.
+//
+// What became of an attempt is decided by one pure function, Next; Recover carries it out.
+//
+// # Cancel, stop, failure
+//
+// A task has one context; its cause says why it ended. A cancel is a request in the ledger that the owner's watcher sees
+// (a hint plus a poll). Stop claims nothing more, waits StopGrace, then reverts what still runs here, plans it again
+// without counting the attempt and gives the claim back: a planned stop costs a task nothing but time. What cannot be
+// reverted in time stays claimed, and recovery finds it. A failure that may pass (source, storage away) is planned
+// again and counts as an attempt; any other ends the task with one sentence that says why.
+//
+// Tasks of the types delete and verify can be claimed by other components; this package has the helper Remove (manifest
+// first, then data) and the revert table's row, but does not run such tasks.
+package pipeline

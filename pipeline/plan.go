@@ -1,0 +1,252 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+)
+
+// RequestError says what is wrong with a request. Nothing was planned.
+type RequestError struct {
+	Field   string // name of the request's field, as in JSON
+	Problem string
+	Hint    string // what would be right; may be empty
+	Err     error  // ledger.ErrNotFound, ErrFinal and the like; may be nil
+}
+
+// Error implements error.
+func (e *RequestError) Error() string { return e.Field + ": " + e.Problem }
+
+// Unwrap returns Err.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// PlannerConfig configures a Planner.
+type PlannerConfig struct {
+	Ledger  ledger.Ledger // required
+	Catalog Catalog       // names that a request may use
+	// Require is how many storages must hold a backup: all (also ""), any, or a number; a request may say otherwise.
+	Require string
+	// MaxAttempts of each task; at least 1, default 3.
+	MaxAttempts int
+	// OnFailure is rerun (default) or revert: what follows a reverted attempt.
+	OnFailure string
+	// StartWithin is how long after it was asked for a restore may still begin; default 15 min.
+	StartWithin time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Planner checks requests and plans tasks. It only writes rows; a Worker, here or elsewhere, does the work. Safe for
+// concurrent use.
+type Planner struct{ cfg PlannerConfig }
+
+// NewPlanner checks cfg.
+func NewPlanner(cfg PlannerConfig) (*Planner, error) {
+	if cfg.OnFailure == "" {
+		cfg.OnFailure = "rerun"
+	}
+	if cfg.MaxAttempts == 0 {
+		cfg.MaxAttempts = 3
+	}
+	switch {
+	case cfg.Ledger == nil:
+		return nil, errors.New("pipeline planner: Ledger is missing")
+	case cfg.MaxAttempts < 1:
+		return nil, fmt.Errorf("pipeline planner: MaxAttempts is %d: need at least 1", cfg.MaxAttempts)
+	case cfg.OnFailure != "rerun" && cfg.OnFailure != "revert":
+		return nil, fmt.Errorf("pipeline planner: OnFailure is %q: want rerun or revert", cfg.OnFailure)
+	}
+	orDefault(&cfg.StartWithin, 15*time.Minute)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Planner{cfg: cfg}, nil
+}
+
+// BackupRequest asks for a backup.
+type BackupRequest struct {
+	Database string   // configured name
+	Storages []string // configured names; empty: all
+	Require  string   // empty: the planner's
+	Internal bool     // not asked for by a person
+}
+
+// RestoreRequest asks for a restore.
+type RestoreRequest struct {
+	Backup   string // id; empty: the newest completed one of Database
+	Database string // configured name whose server receives it; empty: the backup's
+	Target   string // name of the database to make; empty: the name that was dumped
+	Replace  bool   // an existing target may be replaced
+	Storage  string // configured name of the storage to read; empty: any that holds it
+}
+
+// PlanBackup plans a create task with a backup id of its own. *RequestError when the request is wrong;
+// ledger.ErrUnavailable when the outcome is unknown.
+func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task, error) {
+	if err := p.database("database", r.Database); err != nil {
+		return ledger.Task{}, err
+	}
+	storages, err := p.storages(r.Storages)
+	if err != nil {
+		return ledger.Task{}, err
+	}
+	require := r.Require
+	if require == "" {
+		require = p.cfg.Require
+	}
+	if _, err := Needed(require, len(storages)); err != nil {
+		return ledger.Task{}, &RequestError{Field: "require", Problem: err.Error(), Hint: "say all, any, or a number of storages"}
+	}
+	now := p.cfg.Now().UTC()
+	t := p.task(ledger.Create, now)
+	t.Database, t.Storages, t.Require, t.Backup = r.Database, storages, require, NewID(now)
+	if r.Internal {
+		t.RunType = ledger.Internal
+	}
+	return t, p.plan(ctx, t)
+}
+
+// PlanRestore plans a restore task. Errors as of PlanBackup.
+func (p *Planner) PlanRestore(ctx context.Context, r RestoreRequest) (ledger.Task, error) {
+	b, err := p.backup(ctx, r)
+	if err != nil {
+		return ledger.Task{}, err
+	}
+	now := p.cfg.Now().UTC()
+	t := p.task(ledger.Restore, now)
+	t.Backup, t.Database, t.Target, t.Replace = b.ID, r.Database, r.Target, r.Replace
+	t.StartBy = now.Add(p.cfg.StartWithin)
+	if t.Database == "" {
+		t.Database = b.Database
+	}
+	if t.Target == "" {
+		t.Target = b.Info.Database
+	}
+	if err := p.database("database", t.Database); err != nil {
+		return ledger.Task{}, err
+	}
+	if t.Target == "" || len(t.Target) > 63 || strings.ContainsRune(t.Target, 0) {
+		return ledger.Task{}, &RequestError{Field: "target", Problem: fmt.Sprintf("%q cannot name a database", t.Target), Hint: "give a name of 1 to 63 bytes"}
+	}
+	if r.Storage != "" {
+		if err := p.holds(b, r.Storage); err != nil {
+			return ledger.Task{}, err
+		}
+		t.Storages = []string{r.Storage}
+	}
+	return t, p.plan(ctx, t)
+}
+
+// Cancel asks for the end of a task, whoever runs it; the answer does not wait for it. Idempotent. A task that has
+// ended is a *RequestError of ledger.ErrFinal.
+func (p *Planner) Cancel(ctx context.Context, id, by string) error {
+	err := p.cfg.Ledger.RequestCancel(ctx, id, by)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return &RequestError{Field: "task", Problem: fmt.Sprintf("there is no task %q", id), Hint: "list the tasks to find its id", Err: err}
+	case errors.Is(err, ledger.ErrFinal):
+		return &RequestError{Field: "task", Problem: fmt.Sprintf("task %s has ended", id), Err: err}
+	}
+	return err
+}
+
+func (p *Planner) task(kind ledger.TaskType, now time.Time) ledger.Task {
+	return ledger.Task{
+		ID: NewID(now), Type: kind, RunType: ledger.User, State: ledger.Planned, Created: now,
+		MaxAttempts: p.cfg.MaxAttempts, OnFailure: p.cfg.OnFailure,
+	}
+}
+
+func (p *Planner) plan(ctx context.Context, t ledger.Task) error {
+	if err := p.cfg.Ledger.Plan(ctx, t); err != nil {
+		return fmt.Errorf("plan %s of %s: %w", t.Type, t.Database, err)
+	}
+	return nil
+}
+
+func (p *Planner) database(field, name string) error {
+	if _, ok := p.cfg.Catalog.Sources[name]; ok {
+		return nil
+	}
+	return unknown(field, "database", name, p.cfg.Catalog.Sources)
+}
+
+// storages resolves the chosen names; none means all.
+func (p *Planner) storages(names []string) ([]string, error) {
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(p.cfg.Catalog.Storages))
+	}
+	if len(names) == 0 {
+		return nil, &RequestError{Field: "storages", Problem: "no storage is configured", Hint: "add one under storages in the configuration"}
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		if _, ok := p.cfg.Catalog.Storages[name]; !ok {
+			return nil, unknown("storages", "storage", name, p.cfg.Catalog.Storages)
+		}
+		if seen[name] {
+			return nil, &RequestError{Field: "storages", Problem: fmt.Sprintf("storage %q is named twice", name)}
+		}
+		seen[name] = true
+	}
+	return slices.Clone(names), nil
+}
+
+// backup finds what a restore request means.
+func (p *Planner) backup(ctx context.Context, r RestoreRequest) (ledger.Backup, error) {
+	if r.Backup == "" && r.Database == "" {
+		return ledger.Backup{}, &RequestError{Field: "backup", Problem: "neither a backup nor a database is named", Hint: "give the id of a backup"}
+	}
+	if r.Backup == "" {
+		list, err := p.cfg.Ledger.Backups(ctx, ledger.BackupFilter{Database: r.Database, State: ledger.BackupCompleted, Limit: 1})
+		if err != nil {
+			return ledger.Backup{}, fmt.Errorf("find the newest backup of %s: %w", r.Database, err)
+		}
+		if len(list) == 0 {
+			return ledger.Backup{}, &RequestError{Field: "database", Problem: fmt.Sprintf("there is no completed backup of %q", r.Database), Hint: "list the backups to see what there is", Err: ledger.ErrNotFound}
+		}
+		return list[0], nil
+	}
+	b, err := p.cfg.Ledger.Backup(ctx, r.Backup)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return b, &RequestError{Field: "backup", Problem: fmt.Sprintf("there is no backup %q", r.Backup), Hint: "list the backups to find its id", Err: err}
+	case err != nil:
+		return b, fmt.Errorf("read backup %s: %w", r.Backup, err)
+	case b.State != ledger.BackupCompleted:
+		return b, &RequestError{Field: "backup", Problem: fmt.Sprintf("backup %s is %s", b.ID, b.State), Hint: "only completed backups can be restored"}
+	}
+	return b, nil
+}
+
+// holds tells whether a storage is known and has a copy.
+func (p *Planner) holds(b ledger.Backup, name string) error {
+	if _, ok := p.cfg.Catalog.Storages[name]; !ok {
+		return unknown("storage", "storage", name, p.cfg.Catalog.Storages)
+	}
+	var have []string
+	for _, c := range b.Copies {
+		if c.State == "present" {
+			have = append(have, c.Storage)
+		}
+	}
+	if !slices.Contains(have, name) {
+		return &RequestError{Field: "storage", Problem: fmt.Sprintf("storage %q has no copy of backup %s", name, b.ID), Hint: "copies are in: " + strings.Join(have, ", ")}
+	}
+	return nil
+}
+
+// unknown is the error for a name that is not configured, with those that are.
+func unknown[T any](field, what, name string, known map[string]T) error {
+	hint := "none is configured"
+	if len(known) > 0 {
+		hint = "known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+	}
+	return &RequestError{Field: field, Problem: fmt.Sprintf("unknown %s %q", what, name), Hint: hint, Err: ledger.ErrNotFound}
+}
