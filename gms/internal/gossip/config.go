@@ -131,6 +131,9 @@ func (c Config) validate() error {
 }
 
 func checkMeta(meta []byte) error {
+	if string(meta) == leaveMark {
+		return errors.New("gossip: this meta is reserved for members that leave")
+	}
 	if len(meta) > MaxMeta {
 		return fmt.Errorf("gossip: %w: %d bytes, at most %d fit", ErrMetaTooLarge, len(meta), MaxMeta)
 	}

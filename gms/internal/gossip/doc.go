@@ -25,7 +25,9 @@
 // carries no messages, keeps nothing on disk, and does not find members again by itself after a long partition: the host
 // calls Join with every address it knows, again and again.
 //
-// Decisions. A name holds the run, so that a restarted node is a new member and an accusation against the old one can not
+// Decisions. The library does not tell a leave from a death, so a leaving member first replaces its meta by a mark. A name
+// holds the run, so that a restarted node is a new member and an accusation against the old one can not
 // stick to it. Compression is off, since a small message could unpack to a very large one. The transport is this
-// package's own, over the host's Network, so that tests run in memory and Stop can close every stream.
+// package's own, over the host's Network, so that tests run in memory and Stop can close every stream. A probe that is
+// under way when Stop is called ends by its time-out, a few ProbeIntervals later, and touches nothing any more.
 package gossip

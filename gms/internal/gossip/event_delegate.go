@@ -16,16 +16,17 @@ func (d *eventDelegate) NotifyUpdate(n *memberlist.Node) { d.living(Updated, n) 
 
 func (d *eventDelegate) living(k Kind, n *memberlist.Node) {
 	m := copyOf(n)
-	d.members.set(m)
-	d.events.put(Event{Kind: k, Member: m.clone()})
+	if d.members.set(m) {
+		d.events.put(Event{Kind: k, Member: m.clone()})
+	}
 }
 
+// NotifyLeave tells nothing by the node's State: the library leaves that field as it was.
 func (d *eventDelegate) NotifyLeave(n *memberlist.Node) {
-	m := copyOf(n)
-	d.members.drop(m.Name)
+	last, leaving := d.members.drop(n.Name)
 	kind := Dead
-	if n.State == memberlist.StateLeft {
+	if leaving {
 		kind = Left
 	}
-	d.events.put(Event{Kind: kind, Member: m})
+	d.events.put(Event{Kind: kind, Member: last})
 }

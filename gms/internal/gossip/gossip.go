@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	leaveLimit = 5 * time.Second // for the news that this member leaves, when ctx sets no earlier end
+	leaveLimit = 5 * time.Second // for each of the two pieces of news that this member leaves, if ctx has no earlier end
 	metaLimit  = 5 * time.Second // for the news of a new meta, likewise
 )
 
@@ -33,7 +33,7 @@ type Gossip struct {
 
 	stopping chan struct{}  // closed when Stop begins
 	calls    sync.WaitGroup // calls into the library, which must end before its Shutdown
-	leaving  sync.Mutex
+	leaving  sync.Mutex     // one change of what this member says of itself at a time
 	left     bool
 }
 
@@ -93,7 +93,7 @@ func (g *Gossip) libraryConfig(trans *transport) (*memberlist.Config, error) {
 	c.EnableCompression = false
 	c.Delegate = g.meta
 	c.Events = &eventDelegate{members: g.members, events: g.events}
-	c.Alive = &aliveDelegate{self: g.cfg.Name, admit: g.cfg.Admit}
+	c.Alive = &aliveDelegate{self: g.cfg.Name, admit: g.cfg.Admit, members: g.members}
 	c.Conflict = &conflictDelegate{log: g.cfg.Logger}
 	c.Logger = bridge(g.cfg.Logger)
 	if len(g.cfg.Keys) > 0 {
@@ -139,7 +139,7 @@ func (g *Gossip) Next(ctx context.Context) (Event, error) { return g.events.next
 func (g *Gossip) Members() []Member { return g.members.list() }
 
 // SetMeta replaces this member's meta and waits until the news is on its way, or ctx ends, or 5 s have passed; the meta
-// is set in all cases but [ErrMetaTooLarge], [ErrStopped] and [ErrNotStarted].
+// is set in all cases but [ErrMetaTooLarge], [ErrLeft], [ErrStopped] and [ErrNotStarted].
 func (g *Gossip) SetMeta(ctx context.Context, meta []byte) error {
 	if err := checkMeta(meta); err != nil {
 		return err
@@ -149,6 +149,11 @@ func (g *Gossip) SetMeta(ctx context.Context, meta []byte) error {
 		return err
 	}
 	defer done()
+	g.leaving.Lock()
+	defer g.leaving.Unlock()
+	if g.left {
+		return ErrLeft
+	}
 	g.meta.set(meta)
 	if err := list.UpdateNode(within(ctx, metaLimit)); err != nil {
 		return fmt.Errorf("tell the new meta: %w", err)
@@ -223,7 +228,8 @@ func (g *Gossip) joinOne(ctx context.Context, list *memberlist.Memberlist, addr 
 	return fmt.Errorf("join %s: %w", addr, errors.Join(errs...))
 }
 
-// Leave tells the others that this member goes, for good, and still answers them for LeaveLinger. It returns early when
+// Leave tells the others that this member goes, for good, and still answers them for LeaveLinger. Whoever misses the first
+// of the two pieces of news that this takes will see a death: a planned end is for the log to say. It returns early when
 // ctx ends or Stop is called. The second call returns [ErrLeft]. Call Stop afterwards.
 func (g *Gossip) Leave(ctx context.Context) error {
 	list, done, err := g.enter()
@@ -237,6 +243,10 @@ func (g *Gossip) Leave(ctx context.Context) error {
 		return ErrLeft
 	}
 	g.left = true
+	g.meta.set([]byte(leaveMark))
+	if err := list.UpdateNode(within(ctx, leaveLimit)); err != nil {
+		g.cfg.Logger.Info("the others may take this leave for a death", "error", err)
+	}
 	if err := list.Leave(within(ctx, leaveLimit)); err != nil {
 		return fmt.Errorf("tell the others of leaving: %w", err)
 	}
