@@ -240,6 +240,19 @@ func componentOf(c signals.Component) *wire.Component {
 	return out
 }
 
+// AwaitRegistered blocks until the log has this node's present run as a candidate for each of the components, or ctx ends.
+// Components are registered by themselves soon after the router gets their factories.
+func (g *Group) AwaitRegistered(ctx context.Context, components ...string) error {
+	err := g.rep.await(ctx, func(m *state.Machine) bool {
+		run, ok := openRunOf(m, g.cfg.Node)
+		return ok && !slices.ContainsFunc(components, func(c string) bool { return !run.Registered(c) })
+	})
+	if err != nil {
+		return fmt.Errorf("wait for components to be registered: %w", err)
+	}
+	return nil
+}
+
 func (g *Group) isRegistered(component string) bool {
 	run, ok := g.rep.open(g.cfg.Node)
 	return ok && run.Registered(component)
