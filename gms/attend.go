@@ -18,8 +18,14 @@ type streamEnd struct {
 	err       error
 }
 
-// keep renews until the run is closed (ErrRunClosed) or ctx ends. It owns the stream.
+// keep renews until the run is closed (ErrRunClosed) or ctx ends. One goroutine makes the renewals, whatever becomes of
+// streams; this one keeps a stream to whoever leads.
 func (s *session) keep(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var pulse sync.WaitGroup
+	defer pulse.Wait()
+	defer cancel()
+	pulse.Go(func() { s.pulse(ctx) })
 	hint := ""
 	for ctx.Err() == nil {
 		changed := s.to.leaderChanged()
@@ -27,22 +33,66 @@ func (s *session) keep(ctx context.Context) error {
 		if leader == "" {
 			leader = hint
 		}
-		if leader == "" {
-			pause(ctx, changed, s.ttl/30)
-			continue
+		end := streamEnd{explained: true}
+		if leader != "" {
+			end = s.attend(ctx, leader)
 		}
-		end := s.attend(ctx, leader)
 		hint = end.leader
-		switch {
-		case end.runClosed:
+		if end.runClosed || s.isOver() {
 			return ErrRunClosed
-		case !end.explained && ctx.Err() == nil:
+		}
+		if !end.explained && ctx.Err() == nil {
 			s.log.Debug("gms: session stream broke", "leader", leader, "error", end.err)
 			s.broke(leader)
 		}
 		pause(ctx, changed, min(s.ttl/60, 50*time.Millisecond))
 	}
 	return context.Cause(ctx)
+}
+
+func (s *session) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// pulse makes a renewal each interval and hands it to the stream, if one is open. One that is not answered within a third
+// of the interval is sent again through another member (PROTOCOL.md 5).
+func (s *session) pulse(ctx context.Context) {
+	var detours sync.WaitGroup
+	defer detours.Wait()
+	for ctx.Err() == nil {
+		interval := s.interval()
+		r := s.renewal()
+		select {
+		case <-s.out: // nobody has sent the one before
+		default:
+		}
+		s.out <- r
+		if !s.rest(ctx, interval/3) {
+			continue
+		}
+		if !s.answered(r.GetSeq()) {
+			detours.Go(func() { s.detour(ctx, r, interval) })
+		}
+		s.rest(ctx, interval-interval/3)
+	}
+}
+
+// rest waits for d; false when a renewal is due at once, or ctx ended.
+func (s *session) rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.hurry:
+	case <-t.C:
+		return true
+	}
+	return false
 }
 
 type sessionStream interface {
@@ -65,26 +115,74 @@ func (s *session) attend(ctx context.Context, leader string) streamEnd {
 	}
 	sctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stream, err := client.Session(sctx)
-	if err != nil {
-		return streamEnd{err: err}
+	opened := make(chan openedStream, 1)
+	go func() {
+		stream, err := client.Session(sctx)
+		opened <- openedStream{stream, err}
+	}()
+	stream, end := s.awaitStream(ctx, leader, opened)
+	if stream == nil {
+		cancel()
+		if end.explained {
+			<-opened
+		}
+		return end
 	}
 	down := receive(sctx, stream)
-	var detours sync.WaitGroup
-	end := s.converse(ctx, leader, stream, down, &detours)
+	end = s.converse(ctx, leader, stream, down)
 	if end.explained {
-		_ = stream.Send(&wire.SessionUp{Msg: &wire.SessionUp_Bye{Bye: &wire.Bye{}}})
-		_ = stream.CloseSend()
-		select { // let the goodbye arrive before the stream is torn down
-		case <-down:
-		case <-time.After(200 * time.Millisecond):
-		}
+		sayGoodbye(stream, down)
 	}
 	cancel()
 	for range down {
 	}
-	detours.Wait()
 	return end
+}
+
+type openedStream struct {
+	stream sessionStream
+	err    error
+}
+
+// awaitStream waits for a stream to open, which may take long when the leader's host is silent; an end that is explained
+// means that nobody has received from opened.
+func (s *session) awaitStream(ctx context.Context, leader string, opened <-chan openedStream) (sessionStream, streamEnd) {
+	for {
+		changed := s.to.leaderChanged()
+		if now := s.to.leaderHint(); now != "" && now != leader {
+			return nil, streamEnd{explained: true, leader: now}
+		}
+		select {
+		case o := <-opened:
+			if o.err != nil {
+				return nil, streamEnd{err: fmt.Errorf("open a session with %s: %w", leader, o.err)}
+			}
+			return o.stream, streamEnd{}
+		case <-ctx.Done():
+			return nil, streamEnd{explained: true, err: ctx.Err()}
+		case <-s.over:
+			return nil, streamEnd{explained: true, runClosed: true}
+		case <-changed:
+		}
+	}
+}
+
+// sayGoodbye lets the goodbye arrive before the stream is torn down.
+func sayGoodbye(stream sessionStream, down <-chan heard) {
+	_ = stream.Send(&wire.SessionUp{Msg: &wire.SessionUp_Bye{Bye: &wire.Bye{}}})
+	_ = stream.CloseSend() // what failed comes by receiving
+	limit := time.NewTimer(200 * time.Millisecond)
+	defer limit.Stop()
+	for {
+		select {
+		case h, open := <-down:
+			if !open || h.err != nil {
+				return
+			}
+		case <-limit.C:
+			return
+		}
+	}
 }
 
 // receive hands on what the stream brings; the channel is closed after its end.
@@ -107,13 +205,11 @@ func receive(ctx context.Context, stream sessionStream) <-chan heard {
 	return ch
 }
 
-// converse renews on the stream. A failed Send is not looked at: what ended the stream comes by receiving.
-func (s *session) converse(ctx context.Context, leader string, stream sessionStream, down <-chan heard, detours *sync.WaitGroup) streamEnd {
-	interval := s.ttl / 3
-	next, late := time.NewTimer(0), time.NewTimer(interval)
-	defer next.Stop()
-	defer late.Stop()
-	var asked *wire.Renewal
+// converse renews on the stream, at once and whenever a renewal is made. A failed Send is not looked at: what ended the
+// stream comes by receiving.
+func (s *session) converse(ctx context.Context, leader string, stream sessionStream, down <-chan heard) streamEnd {
+	send := func(r *wire.Renewal) { _ = stream.Send(&wire.SessionUp{Msg: &wire.SessionUp_Renewal{Renewal: r}}) }
+	send(s.renewal())
 	for {
 		changed := s.to.leaderChanged()
 		if now := s.to.leaderHint(); now != "" && now != leader {
@@ -122,16 +218,11 @@ func (s *session) converse(ctx context.Context, leader string, stream sessionStr
 		select {
 		case <-ctx.Done():
 			return streamEnd{explained: true, err: ctx.Err()}
+		case <-s.over:
+			return streamEnd{explained: true, runClosed: true}
 		case <-changed:
-		case <-next.C:
-			asked = s.renewal()
-			_ = stream.Send(&wire.SessionUp{Msg: &wire.SessionUp_Renewal{Renewal: asked}})
-			next.Reset(interval)
-			late.Reset(interval / 3)
-		case <-late.C:
-			if r := asked; r != nil && !s.answered(r.GetSeq()) {
-				detours.Go(func() { s.detour(ctx, leader, r, interval/3) })
-			}
+		case r := <-s.out:
+			send(r)
 		case h := <-down:
 			if h.err != nil {
 				return streamEnd{err: fmt.Errorf("session with %s: %w", leader, h.err)}
@@ -158,8 +249,8 @@ func (s *session) hear(m *wire.SessionDown) (end streamEnd, over bool) {
 }
 
 // detour has another member pass the renewal to the leader that it knows: a stopped leader breaks no connection.
-func (s *session) detour(ctx context.Context, leader string, r *wire.Renewal, limit time.Duration) {
-	node := s.to.bystander(leader)
+func (s *session) detour(ctx context.Context, r *wire.Renewal, limit time.Duration) {
+	node := s.to.bystander(s.to.leaderHint())
 	if node == "" {
 		return
 	}

@@ -94,7 +94,7 @@ func (e *ConditionError) Is(target error) bool {
 }
 
 // Cache is the distributed state cache: a map that every member holds a copy of, changed through the log. It survives
-// full restarts. Values are at most MaxValue bytes, 16 MiB in all.
+// full restarts. Values are at most MaxValue bytes, one transaction at most 384 KiB, all entries 16 MiB.
 type Cache struct{ g *Group }
 
 // Cache gives access to the state cache.

@@ -29,8 +29,7 @@ func (g *Group) Claim(ctx context.Context, component, item string, roundTrip uin
 }
 
 // EndClaim ends a claim of this run: signals.Complete, Abandon or Quarantine. ErrNotFound when nobody claims the item (any
-// more), ErrNotHolder when it is not this run's under
-// that token. It is repeated until ctx ends.
+// more), ErrNotHolder when it is not this run's under that token. It is repeated until ctx ends.
 func (g *Group) EndClaim(ctx context.Context, c signals.Claim, how signals.How) error {
 	_, err := g.ask(ctx, fmt.Sprintf("end claim on %s of %s", c.Item, c.Component), endClaim(c.Component, c.Item, c.Token, howOf(how), nil))
 	return err
@@ -62,7 +61,9 @@ func (g *Group) askGrant(ctx context.Context, what string, cmd *wire.Command, un
 		return nil, fmt.Errorf("%s: %w", what, ErrNoQuorum)
 	}
 	cmd.Run = s.run[:]
-	g.commands.begin(cmd)
+	if err := g.commands.begin(cmd); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
 	r, err := g.commands.repeat(ctx, cmd)
 	if err == nil {
 		g.commands.end(cmd.GetSeq())

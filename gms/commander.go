@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
@@ -43,23 +45,31 @@ const (
 	firstBackoff = 5 * time.Millisecond
 	lastBackoff  = 250 * time.Millisecond
 	attemptLimit = 2 * time.Second // of one try; the next one goes to whoever leads then
+	maxRedirects = 3               // followed at once; members that point at each other are asked again after a pause
+	maxCommand   = 384 << 10       // bytes of one command, well under what one entry may have
 )
 
 // do gets one command decided. It blocks until the outcome is known or ctx ends: then the error is ErrUnknown, or
 // ErrNoQuorum when the command cannot have reached a leader.
 func (c *commander) do(ctx context.Context, cmd *wire.Command) (*wire.Result, error) {
-	c.begin(cmd)
+	if err := c.begin(cmd); err != nil {
+		return nil, err
+	}
 	defer c.end(cmd.GetSeq())
 	return c.repeat(ctx, cmd)
 }
 
-// begin assigns the request id.
-func (c *commander) begin(cmd *wire.Command) {
+// begin assigns the request id; ErrTooLarge when no entry would take the command.
+func (c *commander) begin(cmd *wire.Command) error {
+	if n := proto.Size(cmd); n > maxCommand {
+		return fmt.Errorf("%w: the command has %d bytes, at most %d", ErrTooLarge, n, maxCommand)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
 	cmd.Client, cmd.Seq = c.client, c.next
 	c.waiting[c.next] = struct{}{}
+	return nil
 }
 
 // end notes that the answer was seen, or that nobody will look at it.
@@ -80,19 +90,19 @@ func (c *commander) acked() uint64 {
 }
 
 func (c *commander) repeat(ctx context.Context, cmd *wire.Command) (*wire.Result, error) {
-	backoff, node, sent := firstBackoff, "", false
+	backoff, node, sent, redirects := firstBackoff, "", false, 0
 	for {
 		changed := c.to.leaderChanged()
-		cmd.Acked = c.acked()
 		reply, err := c.try(ctx, node, cmd)
 		switch {
 		case err == nil && !reply.GetNotLeader() && !reply.GetUnknown() && len(reply.GetResults()) == 1:
-			return reply.GetResults()[0], nil
+			return c.known(reply.GetResults()[0], sent)
 		case err == nil && reply.GetNotLeader():
 			hint := reply.GetLeader()
-			if hint != "" && hint != node {
+			if hint != "" && hint != node && redirects < maxRedirects {
 				node = hint
 				backoff = firstBackoff
+				redirects++
 				continue
 			}
 			node = ""
@@ -103,8 +113,17 @@ func (c *commander) repeat(ctx context.Context, cmd *wire.Command) (*wire.Result
 		if !pause(ctx, changed, backoff) {
 			return nil, c.gaveUp(ctx, sent)
 		}
-		backoff = min(2*backoff, lastBackoff)
+		backoff, redirects = min(2*backoff, lastBackoff), 0
 	}
+}
+
+// known takes a result. That the run is not open says nothing of an earlier try whose answer was lost: with the run, the
+// answers to its commands are forgotten.
+func (c *commander) known(r *wire.Result, sent bool) (*wire.Result, error) {
+	if sent && r.GetCode() == wire.Code_CODE_RUN_NOT_OPEN {
+		return nil, fmt.Errorf("%w: %w", ErrUnknown, ErrRunClosed)
+	}
+	return r, nil
 }
 
 // errUnreached marks a try that cannot have reached a leader.
@@ -116,7 +135,9 @@ func (c *commander) try(ctx context.Context, node string, cmd *wire.Command) (*w
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
-	return c.to.submit(ctx, node, []*wire.Command{cmd})
+	try := proto.CloneOf(cmd) // an earlier try may still be on its way through the batcher
+	try.Acked = c.acked()
+	return c.to.submit(ctx, node, []*wire.Command{try})
 }
 
 func (c *commander) gaveUp(ctx context.Context, sent bool) error {

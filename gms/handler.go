@@ -63,8 +63,19 @@ func (g *Group) submitHere(ctx context.Context, cmds []*wire.Command) *wire.Subm
 		return &wire.SubmitReply{Results: results, Index: index}
 	case errors.Is(err, consensus.ErrNotLeader), errors.Is(err, errUnreached), errors.Is(err, consensus.ErrNotStarted):
 		return notLeader
+	case errors.Is(err, consensus.ErrTooLarge):
+		return refuseAll(cmds, wire.Code_CODE_TOO_LARGE, "the commands do not fit into one entry")
 	}
 	return &wire.SubmitReply{Unknown: true}
+}
+
+// refuseAll answers commands that never reach the log.
+func refuseAll(cmds []*wire.Command, code wire.Code, why string) *wire.SubmitReply {
+	reply := &wire.SubmitReply{}
+	for range cmds {
+		reply.Results = append(reply.Results, &wire.Result{Code: code, Detail: why})
+	}
+	return reply
 }
 
 // propose is the batcher's way to consensus.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
+	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 	"github.com/fencepost/fencepost/signals"
 )
@@ -38,10 +40,15 @@ type session struct {
 	mu      sync.Mutex
 	lease   *lease
 	fences  map[fenceRef]*heldFence
-	sent    map[uint64]sentRenewal
+	sent    map[uint64]time.Duration // when each renewal that is not acknowledged was sent
 	seq     uint64
 	changed chan struct{} // closed and replaced when the standing may have changed
 	poke    chan struct{} // capacity 1: a deadline was moved
+	ended   bool          // over is closed
+
+	out   chan *wire.Renewal // capacity 1: the newest renewal, for the stream that is open
+	hurry chan struct{}      // capacity 1: a renewal is due at once
+	over  chan struct{}      // closed when a leader has said that the run is closed
 }
 
 // fenceRef names one appointment.
@@ -58,16 +65,12 @@ type heldFence struct {
 	cancel   context.CancelCauseFunc
 }
 
-type sentRenewal struct {
-	at     time.Duration
-	fences []fenceRef
-}
-
 func newSession(run [16]byte, cfg Config, to members, broke func(leader string)) *session {
 	return &session{
 		run: run, ttl: cfg.Timing.TTL, fenceTTL: cfg.FenceTTL, clock: cfg.Clock, to: to, log: cfg.Logger, broke: broke,
-		lease: newLease(cfg.Timing.TTL), fences: make(map[fenceRef]*heldFence), sent: make(map[uint64]sentRenewal),
+		lease: newLease(cfg.Timing.TTL), fences: make(map[fenceRef]*heldFence), sent: make(map[uint64]time.Duration),
 		changed: make(chan struct{}), poke: make(chan struct{}, 1),
+		out: make(chan *wire.Renewal, 1), hurry: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 }
 
@@ -108,6 +111,10 @@ func (s *session) renewFence(ref fenceRef, sent time.Duration, due func() bool) 
 	f := &heldFence{due: due, cancel: cancel, deadline: sent + s.fenceTTL - leaseMargin(s.fenceTTL)}
 	s.fences[ref] = f
 	s.announce()
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
 	return lease, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -118,47 +125,69 @@ func (s *session) renewFence(ref fenceRef, sent time.Duration, due func() bool) 
 	}
 }
 
+// interval is the time between two renewals: a third of the TTL, or of the fence's when one is held and its is shorter.
+func (s *session) interval() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.fences) > 0 {
+		return min(s.ttl, s.fenceTTL) / 3
+	}
+	return s.ttl / 3
+}
+
 // renewal makes the next renewal.
 func (s *session) renewal() *wire.Renewal {
-	applied := s.to.applied()
+	r := &wire.Renewal{Run: s.run[:], Applied: s.to.applied(), Fences: s.dueFences()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seq++
-	r := &wire.Renewal{Run: s.run[:], Seq: s.seq, Applied: applied}
-	out := sentRenewal{at: s.clock.Now()}
-	for ref, f := range s.fences {
-		if f.due() {
-			out.fences = append(out.fences, ref)
-			r.Fences = append(r.Fences, &wire.FenceRenewal{Component: ref.component, Run: ref.run[:], Index: ref.index})
-		}
-	}
-	s.sent[s.seq] = out
-	for seq, old := range s.sent {
-		if out.at-old.at > s.ttl {
+	r.Seq = s.seq
+	now := s.clock.Now()
+	s.sent[s.seq] = now
+	for seq, at := range s.sent {
+		if now-at > s.ttl {
 			delete(s.sent, seq)
 		}
 	}
 	return r
 }
 
+// dueFences names the fences whose holders say that they go on. They are asked without s.mu held.
+func (s *session) dueFences() []*wire.FenceRenewal {
+	s.mu.Lock()
+	held := maps.Clone(s.fences)
+	s.mu.Unlock()
+	var list []*wire.FenceRenewal
+	for ref, f := range held {
+		if f.due() {
+			list = append(list, &wire.FenceRenewal{Component: ref.component, Run: ref.run[:], Index: ref.index})
+		}
+	}
+	return list
+}
+
 // acknowledged takes the answer to a renewal, by whatever way it came; false when the run is closed.
 func (s *session) acknowledged(a *wire.RenewReply) bool {
-	if a.GetRunClosed() {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, ok := s.sent[a.GetSeq()]
+	if a.GetRunClosed() {
+		if !s.ended {
+			s.ended = true
+			close(s.over)
+		}
+		return false
+	}
+	at, ok := s.sent[a.GetSeq()]
 	if !ok || !a.GetAcknowledged() {
 		return true
 	}
 	delete(s.sent, a.GetSeq())
 	before := s.lease.standing(s.clock.Now())
-	s.lease.renewed(r.at)
+	s.lease.renewed(at)
 	for _, f := range a.GetFences() {
-		ref := fenceRef{f.GetComponent(), [16]byte(f.GetRun()), f.GetIndex()}
-		if held, ok := s.fences[ref]; ok {
-			held.deadline = max(held.deadline, r.at+s.fenceTTL-leaseMargin(s.fenceTTL))
+		dead, _ := state.RunIDOf(f.GetRun())
+		if held, ok := s.fences[fenceRef{f.GetComponent(), dead, f.GetIndex()}]; ok {
+			held.deadline = max(held.deadline, at+s.fenceTTL-leaseMargin(s.fenceTTL))
 		}
 	}
 	if s.lease.standing(s.clock.Now()) != before {
