@@ -75,13 +75,12 @@ func (d *delivery) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	held := Held{Ref: d.job.ref, Token: grant.Token}
-	d.job.keep(d.log, held)
+	d.job.keep(d.log, grant)
 	if d.component.Exclusion == signals.ExclusionLease && grant.Wait > 0 && !pause(ctx, grant.Wait) {
 		return context.Cause(ctx)
 	}
 	d.job.pulse.start()
-	d.fence = newFence(d.ctx, d.log, d.job.pulse, held)
+	d.fence = newFence(d.ctx, d.log, d.job.pulse, grant.Held)
 	d.state = deliveryRaised
 	return nil
 }

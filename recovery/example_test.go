@@ -24,11 +24,11 @@ func (l *oneJob) Recoveries() ([]recovery.Appointed, <-chan struct{}) {
 	}
 }
 
-func (l *oneJob) Acquire(context.Context, recovery.Ref) (recovery.Grant, error) {
-	return recovery.Grant{Token: 7}, nil
+func (l *oneJob) Acquire(_ context.Context, ref recovery.Ref) (recovery.Grant, error) {
+	return recovery.Grant{Held: recovery.Held{Ref: ref, Token: 7}}, nil
 }
 
-func (l *oneJob) Renew(recovery.Held, func() bool) (context.Context, func()) {
+func (l *oneJob) Renew(recovery.Grant, func() bool) (context.Context, func()) {
 	return context.Background(), func() {}
 }
 

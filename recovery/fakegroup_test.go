@@ -229,7 +229,7 @@ func (l *fakeLog) Acquire(ctx context.Context, ref Ref) (Grant, error) {
 		rec.raised, rec.token = true, l.g.token
 	}
 	rec.renewed = time.Now()
-	return Grant{Token: rec.token, Wait: l.g.wait}, nil
+	return Grant{Held: Held{Ref: rec.ref, Token: rec.token}, Wait: l.g.wait}, nil
 }
 
 func (l *fakeLog) Release(ctx context.Context, held Held) error {
@@ -266,7 +266,7 @@ func (l *fakeLog) FailRecovery(ctx context.Context, ref Ref, f Failure) error {
 }
 
 // Renew ticks in the bubble's time, on a goroutine that ends with stop or with the lease.
-func (l *fakeLog) Renew(held Held, due func() bool) (context.Context, func()) {
+func (l *fakeLog) Renew(grant Grant, due func() bool) (context.Context, func()) {
 	lease, end := context.WithCancelCause(context.Background())
 	stop := make(chan struct{})
 	sent := time.Now()
@@ -280,7 +280,7 @@ func (l *fakeLog) Renew(held Held, due func() bool) (context.Context, func()) {
 				return
 			case <-tick.C:
 			}
-			if due() && l.renewed(held) {
+			if due() && l.renewed(grant.Held) {
 				sent = time.Now()
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/signals"
@@ -13,59 +11,57 @@ import (
 
 // GroupLog is the Log of a group: what a Manager works on. The group may be stopped or between two runs; calls are then
 // ErrUnavailable.
-func GroupLog(g *gms.Group) Log { return &groupLog{g: g, sent: make(map[Held]time.Duration)} }
+func GroupLog(g *gms.Group) Log { return groupLog{g} }
 
-type groupLog struct {
-	g *gms.Group
+type groupLog struct{ g *gms.Group }
 
-	mu   sync.Mutex
-	sent map[Held]time.Duration // when the Acquire of a fence was sent, which its deadline counts from
-}
-
-func (l *groupLog) Recoveries() ([]Appointed, <-chan struct{}) {
+func (l groupLog) Recoveries() ([]Appointed, <-chan struct{}) {
+	// Without a run there is nothing to do whatever the log says; the log may open the run, and appoint it, before Self
+	// knows, so it is Self's change that has to be waited for.
+	standing := l.g.Changed()
 	_, self := l.g.Self()
+	if self == "" {
+		return nil, standing
+	}
 	all, changed := l.g.Recoveries()
-	view := l.g.View()
 	var mine []Appointed
 	for _, r := range all {
-		if self == "" || r.Appointee != self || r.State != "appointed" && r.State != "raised" {
-			continue
+		if r.Appointee == self && (r.State == "appointed" || r.State == "raised") {
+			mine = append(mine, l.appointed(r))
 		}
-		mine = append(mine, Appointed{Ref: Ref(r.Appointment), Failures: r.Failures, Facts: signals.Facts{
-			Group: l.g.Name(), Member: r.Member, Position: r.Since, View: view, PreviousView: view, Evidence: r.Evidence, Why: r.Why,
-		}})
 	}
 	return mine, changed
 }
 
-func (l *groupLog) Acquire(ctx context.Context, ref Ref) (Grant, error) {
+func (l groupLog) appointed(r gms.Recovery) Appointed {
+	view := l.g.View()
+	return Appointed{Ref: Ref(r.Appointment), Failures: r.Failures, Facts: signals.Facts{
+		Group: l.g.Name(), Member: r.Member, Position: r.Since, View: view, PreviousView: view, Evidence: r.Evidence, Why: r.Why,
+	}}
+}
+
+func (l groupLog) Acquire(ctx context.Context, ref Ref) (Grant, error) {
 	f, err := l.g.AcquireFence(ctx, gms.Appointment(ref))
 	if err != nil {
 		return Grant{}, translate(err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sent[Held{Ref: ref, Token: f.Token}] = f.Sent
-	return Grant{Token: f.Token, Wait: f.LeaseWait}, nil
+	return Grant{Held: Held{Ref: ref, Token: f.Token}, Sent: f.Sent, Wait: f.LeaseWait}, nil
 }
 
-func (l *groupLog) Release(ctx context.Context, held Held) error {
+func (l groupLog) Release(ctx context.Context, held Held) error {
 	return translate(l.g.ReleaseFence(ctx, gms.Appointment(held.Ref), held.Token))
 }
 
-func (l *groupLog) FailRecovery(ctx context.Context, ref Ref, failure Failure) error {
+func (l groupLog) FailRecovery(ctx context.Context, ref Ref, failure Failure) error {
 	return translate(l.g.FailRecovery(ctx, gms.Appointment(ref), failure.Unavailable, failure.Why))
 }
 
-func (l *groupLog) Renew(held Held, due func() bool) (context.Context, func()) {
-	l.mu.Lock()
-	sent := l.sent[held]
-	delete(l.sent, held)
-	l.mu.Unlock()
-	return l.g.RenewFence(gms.Fence{Appointment: gms.Appointment(held.Ref), Token: held.Token, Sent: sent}, due)
+func (l groupLog) Renew(grant Grant, due func() bool) (context.Context, func()) {
+	f := gms.Fence{Appointment: gms.Appointment(grant.Ref), Token: grant.Token, Sent: grant.Sent, LeaseWait: grant.Wait}
+	return l.g.RenewFence(f, due)
 }
 
-func (l *groupLog) Orphans(_ context.Context, held Held) ([]signals.Orphan, error) {
+func (l groupLog) Orphans(_ context.Context, held Held) ([]signals.Orphan, error) {
 	list, err := l.g.Orphans(held.Component, held.Run)
 	if err != nil {
 		return nil, err
@@ -77,7 +73,7 @@ func (l *groupLog) Orphans(_ context.Context, held Held) ([]signals.Orphan, erro
 	return orphans, nil
 }
 
-func (l *groupLog) Adopt(ctx context.Context, held Held, o signals.Orphan) (signals.Claim, error) {
+func (l groupLog) Adopt(ctx context.Context, held Held, o signals.Orphan) (signals.Claim, error) {
 	c, err := l.g.Adopt(ctx, gms.Appointment(held.Ref), held.Token, o.Item)
 	if errors.Is(err, gms.ErrQuarantined) {
 		return c, fmt.Errorf("%w: %w", signals.ErrPoison, err)
@@ -85,11 +81,17 @@ func (l *groupLog) Adopt(ctx context.Context, held Held, o signals.Orphan) (sign
 	return c, translate(err)
 }
 
-func (l *groupLog) EndClaim(ctx context.Context, held Held, c signals.Claim, how signals.How) error {
+func (l groupLog) EndClaim(ctx context.Context, held Held, c signals.Claim, how signals.How) error {
 	return translate(l.g.EndFencedClaim(ctx, gms.Appointment(held.Ref), held.Token, c, how))
 }
 
-func (l *groupLog) Fenced(ctx context.Context, component, node string) (bool, <-chan struct{}, error) {
+// Fenced waits for this node's run: before it is open, the log may not know yet of what the run has to wait for.
+func (l groupLog) Fenced(ctx context.Context, component, node string) (bool, <-chan struct{}, error) {
+	if _, self := l.g.Self(); self == "" {
+		if err := l.g.AwaitStanding(ctx); err != nil {
+			return false, nil, translate(err)
+		}
+	}
 	fenced, changed, err := l.g.IsFenced(ctx, component, node)
 	return fenced, changed, translate(err)
 }

@@ -78,7 +78,7 @@ func (j *job) settling(release func() error) error {
 
 // keep has the fence renewed from now on; when it is lost, the action under way ends. A lease that was lost before is
 // replaced: the log has just said that the fence is ours.
-func (j *job) keep(log Fencing, held Held) {
+func (j *job) keep(log Fencing, grant Grant) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.lease != nil {
@@ -87,7 +87,7 @@ func (j *job) keep(log Fencing, held Held) {
 		}
 		j.endLease()
 	}
-	lease, stop := log.Renew(held, j.pulse.kept)
+	lease, stop := log.Renew(grant, j.pulse.kept)
 	unhook := context.AfterFunc(lease, func() { j.lost(lease) })
 	j.lease, j.endLease = lease, func() { unhook(); stop() }
 }

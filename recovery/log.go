@@ -38,8 +38,8 @@ type Fencing interface {
 	FailRecovery(ctx context.Context, ref Ref, failure Failure) error
 	// Renew has the session's renewals name the fence, whenever due answers true, until stop is called or lease ends.
 	// lease ends, with a cause, at the local deadline: fence_ttl less a margin after the last acknowledged renewal (at
-	// first: the Acquire of held) was sent. Renew does not block; due does not either and is called from anywhere.
-	Renew(held Held, due func() bool) (lease context.Context, stop func())
+	// first: the Acquire that gave grant) was sent. Renew does not block; due does not either and is called from anywhere.
+	Renew(grant Grant, due func() bool) (lease context.Context, stop func())
 }
 
 // Settling settles what the dead run left, under the fence's token.
@@ -82,7 +82,9 @@ type Appointed struct {
 
 // Grant is a raised fence.
 type Grant struct {
-	Token uint64
+	Held
+	// Sent is when the Acquire that gave it was sent, on a clock of the log's own that nobody else reads.
+	Sent time.Duration
 	// Wait is how long from now it takes until the lease of every former holder has run out by this node's clock: the
 	// lease's TTL since it applied the last entry that ended one. 0 when all are proven ended.
 	Wait time.Duration

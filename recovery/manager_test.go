@@ -21,6 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type recoverFunc = func(ctx context.Context, s signals.FailureRecoverySignal) error
 
+func quietLogger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
 // node is one member of a fake group with its router and manager.
 type node struct {
 	*Manager
@@ -29,7 +31,7 @@ type node struct {
 
 func startNode(t *testing.T, g *fakeGroup, name string, actions map[string]recoverFunc, opts ...signals.ComponentOption) *node {
 	t.Helper()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet := quietLogger()
 	n := &node{router: signals.NewRouter(signals.Options{Logger: quiet})}
 	for component, f := range actions {
 		if err := n.router.AddRecoveryFactory(component, signals.HandleRecovery(f), opts...); err != nil {
