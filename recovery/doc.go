@@ -6,7 +6,7 @@
 //
 //	router := signals.NewRouter(signals.Options{})
 //	router.AddRecoveryFactory("payments", signals.HandleRecovery(recoverPayments))
-//	manager, err := recovery.New(recovery.Options{Log: group, Router: router, Node: "n1"})
+//	manager, err := recovery.New(recovery.Options{Log: recovery.GroupLog(group), Router: router, Node: "n1"})
 //	...
 //	err = router.Start(ctx)
 //	err = manager.Start(ctx)
