@@ -328,6 +328,22 @@ func (c *cluster) leader(names ...string) string {
 	}
 }
 
+// leads waits until the named node leads.
+func (c *cluster) leads(name string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	for {
+		now, change := c.nodes[name].Watch()
+		if now.Leads {
+			return
+		}
+		if !waitAny(ctx, []<-chan struct{}{change}) {
+			c.t.Fatalf("%s does not lead", name)
+		}
+	}
+}
+
 func waitAny(ctx context.Context, changes []<-chan struct{}) bool {
 	any := make(chan struct{}, len(changes))
 	stop := make(chan struct{})
@@ -386,6 +402,9 @@ func others(all []string, one string) []string {
 	}
 	return rest
 }
+
+// settle lets the barrier after the last commit reach every log: a node whose log is shorter would not be elected.
+func settle() { advance(50 * time.Millisecond) }
 
 // advance lets time pass in a bubble.
 func advance(d time.Duration) { <-time.After(d) }
