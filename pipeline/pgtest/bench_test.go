@@ -13,7 +13,7 @@ func BenchmarkSample(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Logf("sample after %v", b.Elapsed())
-		if _, err := TakeFingerprint(b.Context(), dsn); err != nil {
+		if _, err := Fingerprint(b.Context(), dsn); err != nil {
 			b.Fatal(err)
 		}
 		b.Logf("fingerprint after %v", b.Elapsed())

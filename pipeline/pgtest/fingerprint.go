@@ -15,17 +15,17 @@ type Table struct {
 	Sum  string // checksum over all rows, independent of their order
 }
 
-// Fingerprint is what two databases have in common when one is a true copy of the other. Compare with Diff.
-type Fingerprint struct {
+// Print is what two databases have in common when one is a true copy of the other. Compare with Diff.
+type Print struct {
 	Tables    map[string]Table  // "schema.table" → its rows; tables, partitions and materialized views
 	Objects   map[uint32]string // large object → checksum of its bytes
 	Sequences map[string]string // "schema.sequence" → last value and whether it was called
 	Schema    []string          // every schema object with its definition, owner and rights, sorted
 }
 
-// TakeFingerprint reads the fingerprint of a database, in one snapshot. It reads all rows, inside the server.
-func TakeFingerprint(ctx context.Context, dsn string) (Fingerprint, error) {
-	f := Fingerprint{Tables: map[string]Table{}, Objects: map[uint32]string{}, Sequences: map[string]string{}}
+// Fingerprint reads the print of a database, in one snapshot. It reads all rows, inside the server.
+func Fingerprint(ctx context.Context, dsn string) (Print, error) {
+	f := Print{Tables: map[string]Table{}, Objects: map[uint32]string{}, Sequences: map[string]string{}}
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return f, fmt.Errorf("connect to take a fingerprint: %w", err)
@@ -72,7 +72,7 @@ func relations(ctx context.Context, tx pgx.Tx, kinds string) ([]relation, error)
 }
 
 // tables sums two 64-bit hashes of each row's text: the sum does not depend on the order.
-func (f Fingerprint) tables(ctx context.Context, tx pgx.Tx) error {
+func (f Print) tables(ctx context.Context, tx pgx.Tx) error {
 	found, err := relations(ctx, tx, "{r,m}")
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (f Fingerprint) tables(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-func (f Fingerprint) objects(ctx context.Context, tx pgx.Tx) error {
+func (f Print) objects(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT oid, encode(sha256(lo_get(oid)), 'hex') FROM pg_largeobject_metadata`)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (f Fingerprint) objects(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-func (f Fingerprint) sequences(ctx context.Context, tx pgx.Tx) error {
+func (f Print) sequences(ctx context.Context, tx pgx.Tx) error {
 	found, err := relations(ctx, tx, "{S}")
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (f Fingerprint) sequences(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-func (f *Fingerprint) schema(ctx context.Context, tx pgx.Tx) error {
+func (f *Print) schema(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, schemaQuery)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (f *Fingerprint) schema(ctx context.Context, tx pgx.Tx) error {
 }
 
 // Diff says in one sentence each where b differs from a; none means that they are the same.
-func Diff(a, b Fingerprint) []string {
+func Diff(a, b Print) []string {
 	out := diffMaps("table", a.Tables, b.Tables)
 	out = append(out, diffMaps("large object", a.Objects, b.Objects)...)
 	out = append(out, diffMaps("sequence", a.Sequences, b.Sequences)...)

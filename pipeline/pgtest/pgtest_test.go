@@ -128,13 +128,13 @@ func TestKilledHolder(t *testing.T) {
 func TestSampleIsDeterministicAndOfItsSize(t *testing.T) {
 	srv := shared.Server(t)
 	const size = 8 << 20
-	var prints []Fingerprint
+	var prints []Print
 	for range 2 {
 		dsn := srv.Database(t)
 		if err := Sample(t.Context(), dsn, size); err != nil {
 			t.Fatal(err)
 		}
-		f, err := TakeFingerprint(t.Context(), dsn)
+		f, err := Fingerprint(t.Context(), dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,12 +170,12 @@ func TestFingerprintSeesEachChange(t *testing.T) {
 			if err := Sample(t.Context(), dsn, 0); err != nil {
 				t.Fatal(err)
 			}
-			before, err := TakeFingerprint(t.Context(), dsn)
+			before, err := Fingerprint(t.Context(), dsn)
 			if err != nil {
 				t.Fatal(err)
 			}
 			srv.Exec(t, "changes", c.sql)
-			after, err := TakeFingerprint(t.Context(), dsn)
+			after, err := Fingerprint(t.Context(), dsn)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +187,7 @@ func TestFingerprintSeesEachChange(t *testing.T) {
 }
 
 func TestDiffOfEqualsIsEmpty(t *testing.T) {
-	a := Fingerprint{Tables: map[string]Table{"t": {Rows: 1, Sum: "2"}}, Objects: map[uint32]string{1: "x"}, Schema: []string{"s"}}
+	a := Print{Tables: map[string]Table{"t": {Rows: 1, Sum: "2"}}, Objects: map[uint32]string{1: "x"}, Schema: []string{"s"}}
 	if d := cmp.Diff([]string(nil), Diff(a, a)); d != "" {
 		t.Error(d)
 	}

@@ -114,16 +114,16 @@ func dropLater(t *testing.T, names ...string) {
 	})
 }
 
-func fingerprint(t *testing.T, database string) pgtest.Fingerprint {
+func fingerprint(t *testing.T, database string) pgtest.Print {
 	t.Helper()
-	f, err := pgtest.TakeFingerprint(t.Context(), pg.Server(t).DSN(database))
+	f, err := pgtest.Fingerprint(t.Context(), pg.Server(t).DSN(database))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func same(t *testing.T, want, got pgtest.Fingerprint) {
+func same(t *testing.T, want, got pgtest.Print) {
 	t.Helper()
 	for _, d := range pgtest.Diff(want, got) {
 		t.Error(d)
@@ -198,6 +198,13 @@ func nothingLeft(t *testing.T, a source.Attempt) {
 		t.Errorf("children left: %v", left)
 	}
 	await(t, "the attempt's sessions to end", func() bool { return sessions(t, a) == 0 })
+}
+
+// snapshotOnly waits until of the first attempt only the session with the snapshot is left. (Sessions that were closed
+// take a moment to go.)
+func snapshotOnly(t *testing.T) {
+	t.Helper()
+	await(t, "only the snapshot's session to be left", func() bool { return sessions(t, first) == 1 })
 }
 
 // noSecret fails when a text holds the server's password in any form.
