@@ -153,6 +153,46 @@ func TestStopDoesNotWaitForStalledDisk(t *testing.T) {
 	})
 }
 
+// The disk may also hang only while Stop is under way.
+func TestDiskThatStallsDuringStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.form("a")
+		c.mem["a"].Stall()
+		go func() { _, _, _ = c.nodes["a"].Propose(context.Background(), []byte("x")) }()
+		synctest.Wait()
+		start := time.Now()
+		c.nodes["a"].Stop()
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("Stop took %v", took)
+		}
+		c.mem["a"].Resume()
+	})
+}
+
+// A voter that was away for long comes back without costing the leader its place.
+func TestLongDeadVoterComesBackQuietly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer func() { c.stop() }()
+		leader := c.form(abc...)
+		away := others(abc, leader)[0]
+		c.nodes[away].Stop()
+		before, _ := c.nodes[leader].Watch()
+		var last uint64
+		for i := range 50 {
+			last = c.propose(leader, fmt.Sprint(i))
+			advance(time.Minute)
+		}
+		c.start(away)
+		c.applied(last, abc...)
+		advance(time.Minute)
+		if after, _ := c.nodes[leader].Watch(); after != before {
+			t.Errorf("before %+v, after %+v", before, after)
+		}
+	})
+}
+
 // A heartbeat that left before the call proves nothing about the time after it, even when its answer arrives later.
 func TestVerifyNeedsCallsThatBeganAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

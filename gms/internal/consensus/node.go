@@ -97,7 +97,8 @@ func (n *Node) openStore() error {
 }
 
 // Start opens the log and joins in. The FSM has got the last snapshot back when it returns; the entries behind it follow
-// once a leader has said what is committed. A node with an empty log waits to be added, or for [Node.Bootstrap].
+// once a leader has said what is committed. A node with an empty log waits to be added, or for [Node.Bootstrap]. After an
+// error the Node can only be stopped.
 func (n *Node) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,12 +165,12 @@ func (n *Node) Stop() {
 	n.stopped = true
 	n.mu.Unlock()
 	n.waitUntil(drainLimit, func() bool { return n.proposals.Load() == 0 })
-	n.watch.close()
 	if n.raft != nil {
 		n.shutdownRaft()
 	} else {
 		_ = n.cfg.Streams.Close() // nothing has used it
 	}
+	n.watch.close()
 	close(n.stopping)
 	n.loops.Wait()
 	n.waitFor(&n.calls, afterLimit)
@@ -190,14 +191,15 @@ func (n *Node) shutdownRaft() {
 			n.cfg.Logger.Warn("shut raft down", "error", err)
 		}
 	}()
-	if !n.watch.tripped.Load() {
-		<-down
+	select {
+	case <-down:
 		return
+	case <-n.watch.stalled: // perhaps only now
 	}
 	select {
 	case <-down:
 	case <-time.After(afterLimit):
-		_ = n.trans.Close()
+		_ = n.trans.Close() // Raft's loop, which would, hangs
 	}
 }
 

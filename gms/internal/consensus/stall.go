@@ -13,7 +13,8 @@ import (
 type stallWatch struct {
 	limit   time.Duration
 	tripped atomic.Bool
-	trip    func() // called once, from a timer's goroutine
+	stalled chan struct{} // closed when it trips
+	trip    func()        // called once, from a timer's goroutine
 
 	mu     sync.Mutex
 	timers map[*time.Timer]struct{}
@@ -21,7 +22,7 @@ type stallWatch struct {
 }
 
 func newStallWatch(limit time.Duration, trip func()) *stallWatch {
-	return &stallWatch{limit: limit, trip: trip, timers: map[*time.Timer]struct{}{}}
+	return &stallWatch{limit: limit, stalled: make(chan struct{}), trip: trip, timers: map[*time.Timer]struct{}{}}
 }
 
 // during runs one write under watch.
@@ -39,6 +40,7 @@ func (w *stallWatch) begin() (done func()) {
 	}
 	t := time.AfterFunc(w.limit, func() {
 		if w.tripped.CompareAndSwap(false, true) {
+			close(w.stalled)
 			w.trip()
 		}
 	})

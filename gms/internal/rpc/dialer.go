@@ -191,6 +191,16 @@ func (p *pooled) note(err error) {
 	p.last = err
 }
 
+// Redial ends the pause that a client's connection makes after failed dials, for a caller that has heard that the node
+// is back.
+func (d *Dialer) Redial(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.clients[node]; p != nil {
+		p.conn.ResetConnectBackoff()
+	}
+}
+
 // LastError tells why the last attempt of Client's connection to a node failed, with the errors of a hello in it; nil
 // when it worked or none was made. gRPC itself passes on the text only.
 func (d *Dialer) LastError(node string) error {
