@@ -18,8 +18,8 @@ import (
 const fullEnv = "FENCEPOST_LOCAL_TEST_FULL"
 
 // A real full disk: the Put fails for good and says so, nothing is left, and small objects fit afterwards; then the disk
-// is made read-only, which root cannot overlook either. It is a tmpfs in a mount namespace of a child; a kernel that lets nobody but root make one leaves only the unit test of the
-// classification.
+// is made read-only, which root cannot overlook either. It is a tmpfs in a mount namespace of a child; where the kernel
+// gives an ordinary user none, the test is skipped, and the classification is tested without a disk.
 func TestDiskFullAndReadOnly(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), fullEnv+"="+t.TempDir())

@@ -76,7 +76,7 @@ func (w *walk) folder(dir string) error {
 		if dir != "" {
 			name = dir + "/" + name
 		}
-		if storage.IsReserved(name) || storage.ValidName(name) != nil {
+		if storage.ValidName(name) != nil { // the private folder, or what no Put could have made
 			continue
 		}
 		if err := w.entry(name, e); err != nil || w.stopped {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -210,7 +212,7 @@ func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 		select {
 		case err := <-done:
 			t.Fatalf("the lock was not waited for: %v", err)
-		default:
+		case <-time.After(200 * time.Millisecond): // long enough for a Put that does not wait to end
 			cancel()
 		}
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -241,5 +243,16 @@ func TestReadOnly(t *testing.T) {
 	defer r.Close()
 	if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, []byte("x")) {
 		t.Errorf("got %q, %v", b, err)
+	}
+}
+
+// Kernels give files the time of their last tick, milliseconds ago, which two contents may share; Put sets its own.
+func TestThePartOfAVersionThatIsTimeIsFine(t *testing.T) {
+	s := open(t, Options{})
+	for i := range 50 {
+		before := time.Now()
+		if info := put(t, s, fmt.Sprint(i), "x"); info.Modified.Before(before) || info.Modified.After(time.Now()) {
+			t.Fatalf("put at %v, modified %v", before, info.Modified)
+		}
 	}
 }
