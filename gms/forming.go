@@ -61,10 +61,14 @@ func (g *Group) startGossip(ctx context.Context, run state.RunID) (*gossip.Gossi
 		return nil, err
 	}
 	t := g.cfg.Timing
+	g.peers.reset()
 	gos, err := gossip.New(gossip.Config{
 		Name: g.cfg.Node + "/" + run.String(), Label: g.cfg.Group, BindAddr: g.cfg.Gossip.Bind, AdvertiseAddr: g.cfg.Gossip.Advertise,
 		Network: g.cfg.Network, Meta: meta, Admit: g.admit, Logger: g.log,
-		Timing: gossip.Timing{ProbeInterval: t.ProbeInterval, ProbeTimeout: t.ProbeTimeout, SuspicionMult: t.SuspicionMult, SuspicionMaxMult: t.MaxSuspicionMult},
+		Timing: gossip.Timing{
+			ProbeInterval: t.ProbeInterval, ProbeTimeout: t.ProbeTimeout, SuspicionMult: t.SuspicionMult, SuspicionMaxMult: t.MaxSuspicionMult,
+			LeaveLinger: t.ProbeInterval,
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -101,10 +105,14 @@ func (g *Group) isClosed(id state.RunID) (closed bool) {
 	return closed
 }
 
-// hearGossip keeps the table of peers, and tells the leader's evidence machine. When the cluster becomes known, the own
-// meta says so.
+// isOver tells whether the log has closed the run, or forgotten it for a later one of its node.
+func (g *Group) isOver(node string, id state.RunID) bool {
+	run, ok := g.rep.open(node)
+	return g.isClosed(id) || ok && run.ID != id
+}
+
+// hearGossip keeps the table of peers, and tells the leader's evidence machine.
 func (g *Group) hearGossip(ctx context.Context, gos *gossip.Gossip) {
-	told := len(g.cluster()) > 0
 	for {
 		e, err := gos.Next(ctx)
 		if err != nil {
@@ -124,27 +132,35 @@ func (g *Group) hearGossip(ctx context.Context, gos *gossip.Gossip) {
 			g.peers.gone(id)
 		}
 		g.gossipSays(id, alive)
-		if !told && len(g.cluster()) > 0 {
-			told = g.tellCluster(ctx, gos)
-		}
 	}
 }
 
-func (g *Group) tellCluster(ctx context.Context, gos *gossip.Gossip) bool {
-	g.mu.Lock()
-	run := g.runID
-	g.mu.Unlock()
+// tellCluster has the own meta name the cluster as soon as it is known: who has not heard of the forming cannot be
+// reached otherwise, since connections between a formed and an unformed side are refused.
+func (g *Group) tellCluster(ctx context.Context, gos *gossip.Gossip, run state.RunID) {
+	for {
+		learned := g.Changed()
+		formed := g.rep.watch(func(*state.Machine) {})
+		if len(g.cluster()) > 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-learned:
+		case <-formed:
+		}
+	}
 	meta, err := proto.Marshal(g.meta(run))
 	if err != nil {
 		g.log.Warn("gms: meta not encoded", "error", err)
-		return false
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // it is set, whether the news was seen to leave or not
 	defer cancel()
 	if err := gos.SetMeta(ctx, meta); err != nil {
 		g.log.Debug("gms: news of the meta still under way", "error", err)
 	}
-	return true
 }
 
 // startConsensus starts Raft at the first run: on the log of the home, or on a new one that is bootstrapped from the
@@ -157,19 +173,19 @@ func (g *Group) startConsensus(ctx context.Context) error {
 	if err != nil {
 		return g.refused(fmt.Errorf("read the log of the home: %w", err), "see the message; the home may be damaged")
 	}
+	if !has && g.remembered().ClusterID != "" {
+		return g.refused(fmt.Errorf("start %s: %w: it has been a member, and its log is gone", g.cfg.Node, ErrOlderHome), emptyHome(g.cfg.Node))
+	}
+	founded := false
 	if !has && slices.Contains(g.cfg.Bootstrap, g.cfg.Node) {
-		servers, err := g.awaitFounders(ctx)
-		if err != nil && !errors.Is(err, errFormed) {
+		if founded, err = g.found(ctx); err != nil {
 			return err
 		}
-		if err == nil {
-			if err := g.cons.Bootstrap(servers); err != nil {
-				return g.refused(fmt.Errorf("bootstrap the group: %w", err), "see the message")
-			}
-		}
 	}
-	if err := g.checkHome(ctx); err != nil {
-		return err
+	if !founded { // else there is no group yet that could have anything on record
+		if err := g.checkHome(ctx); err != nil {
+			return err
+		}
 	}
 	if err := g.cons.Start(ctx); err != nil {
 		return g.refused(fmt.Errorf("start the log of the home: %w", err), "see the message; the home may be damaged")
@@ -183,6 +199,21 @@ func (g *Group) startConsensus(ctx context.Context) error {
 	g.consStarted = true
 	g.announce()
 	return nil
+}
+
+// found bootstraps the log with the founders, unless a formed group is found instead.
+func (g *Group) found(ctx context.Context) (bool, error) {
+	servers, err := g.awaitFounders(ctx)
+	if errors.Is(err, errFormed) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := g.cons.Bootstrap(servers); err != nil {
+		return false, g.refused(fmt.Errorf("bootstrap the group: %w", err), "see the message")
+	}
+	return true, nil
 }
 
 func (g *Group) consensusRuns() bool {
@@ -239,43 +270,6 @@ func (g *Group) founders() []string {
 	return slices.Compact(list)
 }
 
-// checkHome asks the members that can be reached what the group has on record about this home (DESIGN.md, "Homes"). A
-// home that holds less than it once held would vote without memory: it does not start. It asks for a short while only: a
-// full restart of all nodes has nobody to ask.
-func (g *Group) checkHome(ctx context.Context) error {
-	last, err := g.cons.LastIndex()
-	if err != nil {
-		return fmt.Errorf("read the log of the home: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	for _, p := range g.awaitPeers(ctx) {
-		node := p.meta.GetNode()
-		if len(p.meta.GetClusterId()) == 0 {
-			continue
-		}
-		r, err := g.homePosition(ctx, node)
-		switch {
-		case err != nil:
-			g.log.Debug("gms: home's record not read", "from", node, "error", err)
-		case r.GetOtherHome():
-			return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrOtherHome), "bring its old home back, or run `fencepost node replace "+g.cfg.Node+"` on a member")
-		case r.GetKnown() && r.GetIndex() > last:
-			return g.refused(fmt.Errorf("start %s: %w: the group knows it to have held index %d, it holds %d", g.cfg.Node, ErrOlderHome, r.GetIndex(), last),
-				"empty the home and run `fencepost node replace "+g.cfg.Node+"` on a member")
-		}
-	}
-	return nil
-}
-
-func (g *Group) homePosition(ctx context.Context, node string) (*wire.HomePositionReply, error) {
-	c, err := g.client(node)
-	if err != nil {
-		return nil, err
-	}
-	return c.HomePosition(ctx, &wire.HomePositionRequest{Node: g.cfg.Node, Home: g.home.id[:]})
-}
-
 // rememberLoop keeps group.json up to date: the cluster id, and the addresses of the last view.
 func (g *Group) rememberLoop(ctx context.Context) {
 	for {
@@ -291,7 +285,7 @@ func (g *Group) rememberLoop(ctx context.Context) {
 				}
 			}
 		})
-		g.peers.forget(g.isClosed)
+		g.peers.forget(g.isOver)
 		if gf.ClusterID != memory.ClusterID || len(gf.Peers) > 0 && !maps.Equal(gf.Peers, memory.Peers) {
 			if err := g.home.remember(gf); err != nil {
 				g.log.Warn("gms: group not remembered", "error", err)
@@ -315,21 +309,4 @@ func (g *Group) remembered() groupFile {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.memory
-}
-
-// awaitPeers waits a moment for gossip to find somebody: a newcomer's first exchange takes milliseconds when anybody is
-// there, and nobody may be.
-func (g *Group) awaitPeers(ctx context.Context) []peer {
-	for {
-		list, changed := g.peers.alive()
-		others := slices.DeleteFunc(list, func(p peer) bool { return p.meta.GetNode() == g.cfg.Node })
-		if len(others) > 0 || len(g.joinTargets("")) == 0 {
-			return others
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-	}
 }

@@ -39,19 +39,21 @@ type Group struct {
 	cancel      context.CancelCauseFunc
 	wg          sync.WaitGroup
 
+	starting sync.Mutex // held by Start throughout, and by Stop at its begin
+	stopOnce sync.Once
+	done     chan struct{} // closed when Stop is through
+
 	mu          sync.Mutex
 	life        life
 	stand       *standing // of the present run; nil before it is opened
 	runID       state.RunID
 	leading     *leading
 	known       []byte        // cluster id, empty while unformed
-	changed     chan struct{} // closed and replaced when stand, leading or err change
+	changed     chan struct{} // closed and replaced when stand, leading, known or err change
 	err         error
-	done        chan struct{}
-	leaving     bool
+	polite      context.Context // of Stop's polite part; nil before
 	consStarted bool
 	bg          context.Context
-	stopOnce    sync.Once
 }
 
 type life int
@@ -87,9 +89,9 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 // nothing left open. Standing in the group comes later: see [Group.AwaitStanding]. Errors: ErrHomeInUse, ErrOtherGroup, a
 // port that is taken. ctx bounds the start only.
 func (g *Group) Start(ctx context.Context) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch g.life {
+	g.starting.Lock()
+	defer g.starting.Unlock()
+	switch g.lifeNow() {
 	case lifeStarted:
 		return errors.New("gms: started already")
 	case lifeStopped:
@@ -99,6 +101,8 @@ func (g *Group) Start(ctx context.Context) error {
 		return fmt.Errorf("start group: %w", errors.Join(err, g.closeAll()))
 	}
 	run, cancel := context.WithCancelCause(context.Background())
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.cancel, g.bg = cancel, run
 	g.life = lifeStarted
 	g.wg.Go(func() { g.batch.run(run) })
@@ -108,7 +112,14 @@ func (g *Group) Start(ctx context.Context) error {
 	return nil
 }
 
-// open takes what Start needs; what it got stays in g for closeAll.
+func (g *Group) lifeNow() life {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.life
+}
+
+// open takes what Start needs; what it got stays in g for closeAll. Nothing runs yet but the cluster port, which asks for
+// the identity only.
 func (g *Group) open(ctx context.Context) error {
 	home, memory, err := openHome(g.cfg.Home, g.cfg.Group)
 	if err != nil {
@@ -163,10 +174,12 @@ func (g *Group) Stop(ctx context.Context, settled ...string) error {
 
 func (g *Group) stop(ctx context.Context, settled []string) error {
 	defer close(g.done)
+	g.starting.Lock() // a Start under way comes to its end first
 	g.mu.Lock()
 	was := g.life
-	g.life, g.leaving = lifeStopped, true
+	g.life, g.polite = lifeStopped, ctx
 	g.mu.Unlock()
+	g.starting.Unlock()
 	if was != lifeStarted {
 		return nil
 	}
@@ -194,7 +207,7 @@ func (g *Group) leave(ctx context.Context, settled []string) {
 	_, err := g.ask(ctx, "leave", &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{
 		Node: g.cfg.Node, Run: s.run[:], Evidence: wire.Evidence_EVIDENCE_LEFT, Detail: "planned stop", Settled: settled,
 	}}})
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrRunClosed) { // closed is what was wanted; the answer to a repeat says so
 		g.log.Warn("gms: could not leave in order, the others will notice", "error", err)
 	}
 }
@@ -223,7 +236,7 @@ func (g *Group) announce() {
 	g.changed = make(chan struct{})
 }
 
-// Changed is closed when the standing, the leadership or Err change.
+// Changed is closed when this node's run is opened or over, when it begins or ends to lead, and when Err is set.
 func (g *Group) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

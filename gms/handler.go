@@ -259,8 +259,9 @@ func (g *Group) readIndexFrom(ctx context.Context, node string) (uint64, error) 
 
 // HomePosition tells what the group has on record about a home.
 func (h handler) HomePosition(_ context.Context, r *wire.HomePositionRequest) (*wire.HomePositionReply, error) {
-	reply := &wire.HomePositionReply{ClusterId: h.g.cluster()}
+	reply := &wire.HomePositionReply{}
 	h.g.rep.read(func(m *state.Machine) {
+		reply.ClusterId = m.ClusterID() // empty: this replica has not read its log yet, and knows nothing
 		n, ok := m.Node(r.GetNode())
 		if !ok {
 			return

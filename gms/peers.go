@@ -30,6 +30,14 @@ func newPeers() *peers {
 	return &peers{runs: make(map[state.RunID]peer), changed: make(chan struct{})}
 }
 
+// reset forgets all: a new gossip instance knows nobody, and must not take for joined whom an earlier one knew.
+func (p *peers) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.runs)
+	p.announce()
+}
+
 func (p *peers) put(meta *wire.Meta, gossip string, alive bool) {
 	id, ok := state.RunIDOf(meta.GetRun())
 	if !ok {
@@ -58,11 +66,11 @@ func (p *peers) gone(id state.RunID) {
 	}
 }
 
-// forget drops dead runs that the log has closed.
-func (p *peers) forget(closed func(state.RunID) bool) {
+// forget drops dead runs that are over.
+func (p *peers) forget(over func(node string, id state.RunID) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.runs, func(id state.RunID, e peer) bool { return !e.alive && closed(id) })
+	maps.DeleteFunc(p.runs, func(id state.RunID, e peer) bool { return !e.alive && over(e.meta.GetNode(), id) })
 }
 
 func (p *peers) dead(id state.RunID) bool {
@@ -96,17 +104,32 @@ func compareMeta(a, b *wire.Meta) int {
 	return slices.Compare(a.GetRun(), b.GetRun())
 }
 
-// address finds a node's cluster address: of its living run in gossip, else the last one heard of.
-func (p *peers) address(node string) (string, bool) {
+// address finds a node's cluster address among what gossip has said of its runs: best a living run of the home on record
+// (another home may try to stand under the name), then the run that the log has open, then whatever is left. A nil home
+// is any.
+func (p *peers) address(node string, home []byte, open state.RunID) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found, alive := "", false
-	for _, e := range p.runs {
-		if e.meta.GetNode() == node && (found == "" || e.alive && !alive) {
-			found, alive = e.meta.GetClusterAddr(), e.alive
+	best := -1
+	var found peer
+	for id, e := range p.runs {
+		if e.meta.GetNode() != node {
+			continue
+		}
+		rightful := len(home) == 0 || string(home) == string(e.meta.GetHome())
+		score := weight(e.alive && rightful, 8) + weight(id == open, 4) + weight(rightful, 2) + weight(e.alive, 1)
+		if score > best || score == best && compareMeta(e.meta, found.meta) < 0 {
+			best, found = score, e
 		}
 	}
-	return found, found != ""
+	return found.meta.GetClusterAddr(), best >= 0
+}
+
+func weight(has bool, w int) int {
+	if has {
+		return w
+	}
+	return 0
 }
 
 // resolve finds a node's cluster address: from gossip, else from the last run in the log.
@@ -114,18 +137,23 @@ func (g *Group) resolve(node string) (string, error) {
 	if node == g.cfg.Node {
 		return g.clusterAddr, nil
 	}
-	if a, ok := g.peers.address(node); ok {
-		return a, nil
-	}
 	var a string
+	var home []byte
+	var last state.RunID
 	g.rep.read(func(m *state.Machine) {
 		if n, ok := m.Node(node); ok {
-			id, _ := state.RunIDOf(n.GetLastRun())
-			if run, ok := m.Run(id); ok {
+			last, _ = state.RunIDOf(n.GetLastRun())
+			if run, ok := m.Run(last); ok {
 				a = run.Open.GetClusterAddr()
+			}
+			if !n.GetReplaced() {
+				home = n.GetHome()
 			}
 		}
 	})
+	if heard, ok := g.peers.address(node, home, last); ok {
+		return heard, nil
+	}
 	if a == "" {
 		return "", fmt.Errorf("address of node %s is not known", node)
 	}

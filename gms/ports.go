@@ -19,6 +19,9 @@ func (g *Group) openPorts(ctx context.Context) error {
 	if err := pc.Close(); err != nil {
 		return err
 	}
+	if g.dialer, err = rpc.NewDialer(rpc.DialerConfig{Network: g.cfg.Network, Identity: g.identity, Resolve: g.resolve}); err != nil {
+		return err
+	}
 	if g.server, err = rpc.NewServer(rpc.ServerConfig{
 		Network: g.cfg.Network, BindAddr: g.cfg.Cluster.Bind, Identity: g.identity, Handler: handler{g: g}, Logger: g.log,
 	}); err != nil {
@@ -31,8 +34,7 @@ func (g *Group) openPorts(ctx context.Context) error {
 	if a := g.cfg.Cluster.Advertise; a != "" {
 		g.clusterAddr = a
 	}
-	g.dialer, err = rpc.NewDialer(rpc.DialerConfig{Network: g.cfg.Network, Identity: g.identity, Resolve: g.resolve})
-	return err
+	return nil
 }
 
 // identity is what this process says in each hello.

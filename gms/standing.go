@@ -29,17 +29,29 @@ type standing struct {
 // standLoop opens one run after the other: the first at start, another whenever the present one was closed by somebody
 // else. Each has a gossip instance of its own; Raft, the ports and the host's factories stay.
 func (g *Group) standLoop(ctx context.Context) {
-	for ctx.Err() == nil {
+	wait := firstStandPause
+	for {
+		begun := time.Now()
 		err := g.standOnce(ctx)
-		if ctx.Err() != nil || g.Err() != nil {
+		if ctx.Err() != nil || g.Err() != nil || g.politeness() != nil {
 			return
 		}
 		g.log.Warn("gms: run is over, opening another", "error", err)
-		if !pause(ctx, nil, 50*time.Millisecond) {
+		if time.Since(begun) > g.cfg.Timing.TTL {
+			wait = firstStandPause
+		}
+		if !pause(ctx, nil, wait) {
 			return
 		}
+		wait = min(2*wait, lastStandPause)
 	}
 }
+
+// The pause before the next run doubles while runs do not last.
+const (
+	firstStandPause = 50 * time.Millisecond
+	lastStandPause  = 2 * time.Second
+)
 
 // standOnce is the life of one run: gossip, join, open, renew until it is closed.
 func (g *Group) standOnce(ctx context.Context) (err error) {
@@ -52,10 +64,13 @@ func (g *Group) standOnce(ctx context.Context) (err error) {
 	g.setRun(run)
 	gos, err := g.startGossip(ctx, run)
 	if err != nil {
-		g.fail(err)
+		if ctx.Err() == nil {
+			g.fail(err)
+		}
 		return err
 	}
 	defer gos.Stop()
+	tasks.Go(func() { g.tellCluster(ctx, gos, run) })
 	tasks.Go(func() { g.hearGossip(ctx, gos) })
 	tasks.Go(func() { g.joinLoop(ctx, gos) })
 	if err := g.startConsensus(ctx); err != nil {
@@ -70,10 +85,10 @@ func (g *Group) standOnce(ctx context.Context) (err error) {
 
 // hold keeps an opened run's lease until the run is closed.
 func (g *Group) hold(ctx context.Context, run state.RunID, epoch uint64, gos *gossip.Gossip) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	defer cancel()
+	defer cancel(ErrRunClosed)
 	s := newSession(run, g.cfg, g, func(leader string) {
 		tasks.Go(func() { g.leaderBroke(ctx, leader) })
 	})
@@ -85,17 +100,11 @@ func (g *Group) hold(ctx context.Context, run state.RunID, epoch uint64, gos *go
 	g.log.Info("gms: standing", "run", run.String(), "epoch", epoch)
 	tasks.Go(func() { s.watchDeadlines(ctx) })
 	tasks.Go(func() { g.registerLoop(ctx) })
-	tasks.Go(func() { // the log's word comes before the leader's
-		_ = g.rep.await(ctx, func(m *state.Machine) bool {
-			r, ok := m.Run(run)
-			return m.Position() >= epoch && (!ok || !r.IsOpen())
-		})
-		cancel()
-	})
+	tasks.Go(func() { cancel(g.awaitClosed(ctx, run, epoch)) }) // the log's word comes before the leader's
 	err := s.keep(ctx)
 	s.close()
-	if g.isLeaving() {
-		lctx, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	if polite := g.politeness(); polite != nil {
+		lctx, done := context.WithTimeout(polite, 2*time.Second)
 		defer done()
 		if err := gos.Leave(lctx); err != nil {
 			g.log.Debug("gms: gossip not left in order", "error", err)
@@ -104,10 +113,30 @@ func (g *Group) hold(ctx context.Context, run state.RunID, epoch uint64, gos *go
 	return err
 }
 
-func (g *Group) isLeaving() bool {
+// awaitClosed blocks until the log has closed the run, and says why; or until ctx ends. A run that a newer one of the same
+// home has closed, which is not of this process, means that the home stands twice: the newer one stays.
+func (g *Group) awaitClosed(ctx context.Context, run state.RunID, epoch uint64) error {
+	var closed state.Run
+	err := g.rep.await(ctx, func(m *state.Machine) bool {
+		closed, _ = m.Run(run)
+		return m.Position() >= epoch && !m.IsOpen(run)
+	})
+	switch {
+	case err != nil:
+		return err
+	case closed.Open == nil:
+		return ErrRunClosed
+	case closed.Evidence == wire.Evidence_EVIDENCE_NEWER_RUN:
+		return g.refused(fmt.Errorf("%w: another process stands with the node key of this home", ErrNameTaken), "a home must not be copied: stop the other process, or give it an empty home and a name of its own")
+	}
+	return fmt.Errorf("%w as %s: %s", ErrRunClosed, evidences[closed.Evidence], closed.Detail)
+}
+
+// politeness is the context of Stop's polite part, nil while the group is not stopping.
+func (g *Group) politeness() context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.leaving
+	return g.polite
 }
 
 func (g *Group) setRun(run state.RunID) {
@@ -144,11 +173,14 @@ func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string)
 		case wire.Code_CODE_OK, wire.Code_CODE_NO_CHANGE:
 			return r.GetPosition(), nil
 		case wire.Code_CODE_STALE:
+			if r.GetEpoch() == op.GetPrevEpoch() { // this very run is the node's last one, and closed
+				return 0, fmt.Errorf("open run: %w before its opening was answered", ErrRunClosed)
+			}
 			op.PrevEpoch = r.GetEpoch()
 		case wire.Code_CODE_NAME_TAKEN:
-			return 0, g.refused(fmt.Errorf("open run of %s: %w: %s", g.cfg.Node, ErrNameTaken, r.GetDetail()), "give this node another name, or stop the other one")
+			return 0, g.refused(fmt.Errorf("open run of %s: %w: %s", g.cfg.Node, ErrNameTaken, r.GetDetail()), takenName)
 		case wire.Code_CODE_OTHER_HOME:
-			return 0, g.refused(fmt.Errorf("open run of %s: %w", g.cfg.Node, ErrOtherHome), "bring its old home back, or run `fencepost node replace "+g.cfg.Node+"` on a member")
+			return 0, g.refused(fmt.Errorf("open run of %s: %w", g.cfg.Node, ErrOtherHome), otherHome(g.cfg.Node))
 		case wire.Code_CODE_NOT_FORMED:
 			pause(ctx, g.leaderChanged(), 20*time.Millisecond)
 		default:
@@ -206,6 +238,7 @@ func (g *Group) registerLoop(ctx context.Context) {
 	}
 	for {
 		list, changed := g.router.Components()
+		again := time.Hour
 		for _, c := range list {
 			if registered[c.Name] {
 				continue
@@ -215,13 +248,12 @@ func (g *Group) registerLoop(ctx context.Context) {
 			}})
 			registered[c.Name] = err == nil
 			if err != nil && ctx.Err() == nil {
-				g.log.Warn("gms: component not registered", "recovers", c.Name, "error", err)
+				g.log.Warn("gms: component not registered, trying on", "recovers", c.Name, "error", err)
+				again = time.Second
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, changed, again) {
 			return
-		case <-changed:
 		}
 	}
 }
