@@ -147,6 +147,7 @@ func (b *bridge) adopt(ctx context.Context, fence signals.Fence) ([]signals.Clai
 		if err != nil {
 			return nil, err
 		}
+		b.log.Info("app: task adopted", "task", c.Item, "token", c.Token, "fence", fence.Token())
 		claims = append(claims, c)
 	}
 	return claims, nil
