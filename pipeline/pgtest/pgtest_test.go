@@ -139,7 +139,7 @@ func TestSampleIsDeterministicAndOfItsSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		prints = append(prints, f)
-		if n := dumpSize(t, dsn); n < size*8/10 || n > size*13/10 {
+		if n := dumpSize(t, dsn); n < size || n > size*12/10 {
 			t.Errorf("a sample of %d bytes gives a dump of %d", size, n)
 		}
 	}

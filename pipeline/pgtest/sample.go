@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Sample fills an empty database with data whose dump (pg_dump -Fc -Z0) is about size bytes and hard to compress: text,
+// Sample fills an empty database with data whose dump (pg_dump -Fc -Z0) is size bytes or a little more, and hard to compress: text,
 // numbers, jsonb, bytea, large objects, a sequence, a view, a foreign key, indexes, a function, a trigger, an enum,
 // names with spaces and umlauts, a partitioned table. The same size always gives the same rows; the numbers of large
 // objects are fixed too. All of it is made inside the server, in one transaction: an error leaves the database empty.
@@ -45,11 +45,11 @@ type sampleStep struct {
 }
 
 // sampleSteps shares size out: half in large objects (dumped as they are), a quarter in bytea (dumped as hex, twice its
-// size), the rest in rows of about 460 bytes.
+// size), the rest in rows of about 370 bytes.
 func sampleSteps(size int64) []sampleStep {
 	objects := max(2, size/2/objectBytes)
 	pictures := max(2, size/4/(2*pictureBytes))
-	orders := max(20, size/4/460)
+	orders := max(20, size/4/370)
 	return []sampleStep{
 		{"customers", sampleCustomers, max(10, orders/20)},
 		{"orders", sampleOrders, orders},

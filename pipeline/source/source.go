@@ -43,8 +43,8 @@ type Source interface {
 	Restore(ctx context.Context, a Attempt, o RestoreOptions) (Restore, error)
 	// Settle ends whatever attempts of a task with a token below a.Token left on the server: sessions are ended until
 	// none is left, prepared databases are dropped. prepared is what the latest attempt recorded before its Commit
-	// (zero when it recorded nothing): when the target is that very database, the commit happened and Settle says so
-	// and leaves it alone. Idempotent. Called by a recoverer, or by a new attempt before it begins.
+	// (zero when it recorded nothing): when that very database has got the target's name, the commit happened, even if a
+	// later restore replaced it since; Settle says so and leaves it alone. Idempotent. Called by a recoverer, or by a new attempt before it begins.
 	Settle(ctx context.Context, a Attempt, prepared Prepared) (Outcome, error)
 }
 
@@ -125,5 +125,5 @@ type Outcome int
 // Outcomes of Settle.
 const (
 	Undone    Outcome = iota // no effect of the attempts is visible in the target, and none can become visible
-	Committed                // the target is the prepared database: the restore happened
+	Committed                // the prepared database got the target's name: the restore happened
 )

@@ -227,7 +227,7 @@ func (r *restore) outcome(ctx context.Context, pid uint32, unclear error) error 
 	if err != nil {
 		return err
 	}
-	committed, err := isTarget(ctx, conn, r.prepared)
+	committed, err := wasSwapped(ctx, conn, r.prepared)
 	if err != nil {
 		return err
 	}
@@ -237,10 +237,11 @@ func (r *restore) outcome(ctx context.Context, pid uint32, unclear error) error 
 	return unclear
 }
 
-// isTarget says whether the database that has the target's name is the prepared one.
-func isTarget(ctx context.Context, conn *session, p source.Prepared) (bool, error) {
+// wasSwapped says whether the prepared database got its name: it exists, and not under the name it was filled under. It
+// may have been replaced by a later restore since, or renamed by hand; the swap has happened all the same.
+func wasSwapped(ctx context.Context, conn *session, p source.Prepared) (bool, error) {
 	var yes bool
-	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND oid = $2)`, p.Target, p.ID).Scan(&yes)
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname <> $1 AND oid = $2)`, p.Database, p.ID).Scan(&yes)
 	return yes, err
 }
 

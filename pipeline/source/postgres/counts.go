@@ -8,7 +8,8 @@ import (
 )
 
 // countQuery counts what a dump carries, by kind. Left out is what pg_dump leaves to others: members of extensions,
-// temporary objects, the catalogs, the schema "public" (the template has it), indexes that are being built.
+// temporary objects, the catalogs, the schema "public" (the template has it), indexes that are being built,
+// what the server clones for partitions (it does so differently from version to version).
 const countQuery = `
 WITH n AS (SELECT oid, nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'),
 member AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
@@ -21,8 +22,9 @@ SELECT kind, count(*) FROM (
 	UNION ALL SELECT 'columns' FROM pg_attribute a JOIN rel ON rel.oid = attrelid
 		WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND attnum > 0 AND NOT attisdropped
 	UNION ALL SELECT 'indexes' FROM pg_index JOIN rel ON rel.oid = indrelid WHERE indisvalid
-	UNION ALL SELECT 'constraints' FROM pg_constraint JOIN rel ON rel.oid = conrelid WHERE contype IN ('c', 'f', 'p', 'u', 'x')
-	UNION ALL SELECT 'triggers' FROM pg_trigger JOIN rel ON rel.oid = tgrelid WHERE NOT tgisinternal
+	UNION ALL SELECT 'constraints' FROM pg_constraint JOIN rel ON rel.oid = conrelid WHERE contype IN ('c', 'f', 'p', 'u', 'x') AND conparentid = 0
+	UNION ALL SELECT 'triggers' FROM pg_trigger t JOIN rel ON rel.oid = tgrelid
+		WHERE NOT tgisinternal AND coalesce(to_jsonb(t) ->> 'tgparentid', '0') = '0'
 	UNION ALL SELECT 'policies' FROM pg_policy JOIN rel ON rel.oid = polrelid
 	UNION ALL SELECT 'routines' FROM pg_proc p JOIN n ON n.oid = pronamespace
 		WHERE NOT EXISTS (SELECT FROM member WHERE classid = 'pg_proc'::regclass AND objid = p.oid)

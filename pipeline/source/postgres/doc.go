@@ -29,6 +29,8 @@
 // replaced database stays as <target>__was_<token> with a comment that says until when (ExpireOld). Names longer than
 // 63 bytes are shortened between characters and marked with a hash of the whole.
 //
+// Servers of version 13 and newer can be restored to.
+//
 // # Children
 //
 // Each child is started from an OS thread of its own that stays its parent for all of its life, so that the kernel kills

@@ -132,6 +132,45 @@ func TestChooseTool(t *testing.T) {
 	}
 }
 
+func TestVersionFits(t *testing.T) {
+	for _, c := range []struct {
+		server, backup string
+		fits           bool
+	}{{"15.18", "15.2", true}, {"17.0", "15.2", true}, {"15.18", "16.0", false}, {"12.4", "12.4", false}, {"15.18", "", true}} {
+		if p, ok := versionFits(c.server, source.Info{ServerVersion: c.backup}); ok != c.fits || (!ok && (p.what == "" || p.hint == "")) {
+			t.Errorf("%+v: %+v", c, p)
+		}
+	}
+}
+
+func TestCompareCounts(t *testing.T) {
+	for _, c := range []struct {
+		want, got map[string]int64
+		says      string
+	}{
+		{map[string]int64{"tables": 2}, map[string]int64{"tables": 2}, ""},
+		{map[string]int64{"tables": 2}, map[string]int64{"tables": 1}, "2 tables and the new database has 1"},
+		{map[string]int64{"views": 1}, nil, "1 views and the new database has 0"},
+		{nil, map[string]int64{"triggers": 1}, "0 triggers and the new database has 1"},
+	} {
+		if p, ok := compareCounts(c.want, c.got); ok != (c.says == "") || !strings.Contains(p.what, c.says) {
+			t.Errorf("%+v: %+v", c, p)
+		}
+	}
+}
+
+func TestCreateStatement(t *testing.T) {
+	for want, l := range map[string]source.Locale{
+		`CREATE DATABASE "a""b" TEMPLATE template0 ENCODING 'UTF8'`:                                                                   {},
+		`CREATE DATABASE "a""b" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'd''e'`:                                    {Provider: "c", Collate: "C", Ctype: "d'e"},
+		`CREATE DATABASE "a""b" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' LOCALE_PROVIDER 'icu' ICU_LOCALE 'de'`: {Provider: "i", Collate: "C", Ctype: "C", Name: "de"},
+	} {
+		if got := createStatement(`a"b`, "UTF8", l); got != want {
+			t.Errorf("want %s, got %s", want, got)
+		}
+	}
+}
+
 func TestSplitNames(t *testing.T) {
 	for list, want := range map[string][]string{
 		`"$user", public`: {"$user", "public"},

@@ -62,8 +62,17 @@ func eachPair(rows pgx.Rows, f func(a, b string)) error {
 	return err
 }
 
+// oldestServer is the first version that can drop a database with its sessions in one step.
+const oldestServer = 13
+
 // versionFits refuses a restore that PostgreSQL does not support: into an older major version.
 func versionFits(server string, info source.Info) (problem, bool) {
+	if have := majorOf(server); have < oldestServer {
+		return problem{
+			what: fmt.Sprintf("the server is PostgreSQL %d", have),
+			hint: fmt.Sprintf("restore on a server of version %d or newer", oldestServer),
+		}, false
+	}
 	if have, want := majorOf(server), majorOf(info.ServerVersion); want > have {
 		return problem{
 			what: fmt.Sprintf("the backup is of PostgreSQL %d and the server is %d", want, have),

@@ -36,7 +36,7 @@ func (s *Source) Settle(ctx context.Context, a source.Attempt, prepared source.P
 	if prepared.ID == 0 {
 		return source.Undone, nil
 	}
-	committed, err := isTarget(ctx, conn, prepared)
+	committed, err := wasSwapped(ctx, conn, prepared)
 	if err != nil {
 		return source.Undone, s.wrap(ctx, err, "%s", doing)
 	}

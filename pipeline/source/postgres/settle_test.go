@@ -62,6 +62,13 @@ func TestSettleAfterCommit(t *testing.T) {
 	if !exists(t, p.Undo) {
 		t.Error("the undo is gone")
 	}
+	// A later restore replaces it: the first one happened all the same.
+	later := source.Attempt{Task: "t-2", Token: first.Token + 5}
+	r, _ = fill(t, s, later, b, source.RestoreOptions{Target: s.Database(), Replace: true, KeepOld: time.Hour})
+	if err := r.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s, next(first), p, source.Committed)
 }
 
 // Settle ends what an earlier attempt is doing at this moment, and only that.
