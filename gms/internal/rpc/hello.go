@@ -121,7 +121,8 @@ func checkShape(h *wire.Hello) error {
 	return nil
 }
 
-// greet says hello on a fresh connection and reads the answer. The connection's deadline is as before afterwards, none.
+// greet says hello on a fresh connection and reads the answer. Afterwards the connection has no deadline, unless it is a
+// probe's, which is of no further use.
 // It returns the answer also beside an error, when there was one that could be read.
 func greet(ctx context.Context, conn net.Conn, id Identity, kind wire.Hello_Kind) (*wire.Hello, error) {
 	end := time.Now().Add(helloLimit)
@@ -136,7 +137,7 @@ func greet(ctx context.Context, conn net.Conn, id Identity, kind wire.Hello_Kind
 	if !undo() {
 		return answer, fmt.Errorf("say hello: %w", context.Cause(ctx))
 	}
-	if err != nil {
+	if err != nil || kind == wire.Hello_KIND_PROBE { // the other side has closed a probe by now
 		return answer, err
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
