@@ -85,6 +85,28 @@ func TestDiskIsEmptyAtFirst(t *testing.T) {
 	c.applied(c.propose("a", "x"), "a")
 }
 
+// Two that want the same log: the second is told so, and can have it later.
+func TestDiskIsOpenedByOne(t *testing.T) {
+	c := newCluster(t).onDisk()
+	first := c.make("a")
+	if _, err := first.HasState(); err != nil {
+		t.Fatal(err)
+	}
+	c.edit = func(cfg *Config) { cfg.Stores = diskStores{limit: 10 * time.Millisecond} }
+	second := c.make("a")
+	if _, err := second.HasState(); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("opened twice: %v", err)
+	}
+	first.Stop()
+	second.Stop()
+	c.edit = nil
+	third := c.make("a")
+	defer third.Stop()
+	if _, err := third.HasState(); err != nil {
+		t.Errorf("after both have ended: %v", err)
+	}
+}
+
 // The leader dies; one that is told so leads in milliseconds although disks are real.
 func TestDiskElectNowAndThroughput(t *testing.T) {
 	c := newCluster(t).onDisk()

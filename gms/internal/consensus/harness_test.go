@@ -1,12 +1,8 @@
 package consensus
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"sync"
 	"testing"
@@ -15,7 +11,13 @@ import (
 	"go.uber.org/goleak"
 )
 
+const victimEnv = "FENCEPOST_CONSENSUS_VICTIM" // directory of the log of a process that gets killed
+
 func TestMain(m *testing.M) {
+	if os.Getenv(victimEnv) != "" {
+		victim()
+		return
+	}
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -28,182 +30,6 @@ func TestMain(m *testing.M) {
 
 // limit is generous: it ends a test that hangs, and decides nothing.
 const limit = 60 * time.Second
-
-// wires is a network of pipes between named nodes. A hold keeps what one node sends to another from arriving, as long as
-// it lasts; nothing is lost.
-type wires struct {
-	mu    sync.Mutex
-	ports map[string]*wirePort
-	holds map[[2]string]chan struct{}
-}
-
-func newWires() *wires {
-	return &wires{ports: map[string]*wirePort{}, holds: map[[2]string]chan struct{}{}}
-}
-
-func (w *wires) hold(from, to string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.holds[[2]string{from, to}] = make(chan struct{})
-}
-
-func (w *wires) release(from, to string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	k := [2]string{from, to}
-	if c := w.holds[k]; c != nil {
-		close(c)
-		delete(w.holds, k)
-	}
-}
-
-func (w *wires) held(from, to string) chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.holds[[2]string{from, to}]
-}
-
-func (w *wires) port(name string) *wirePort {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := &wirePort{wires: w, name: name, accept: make(chan net.Conn), done: make(chan struct{})}
-	w.ports[name] = p
-	return p
-}
-
-type wirePort struct {
-	wires  *wires
-	name   string
-	accept chan net.Conn
-	once   sync.Once
-	done   chan struct{}
-}
-
-func (p *wirePort) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accept:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *wirePort) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-func (p *wirePort) Dial(ctx context.Context, to string) (net.Conn, error) {
-	p.wires.mu.Lock()
-	peer := p.wires.ports[to]
-	p.wires.mu.Unlock()
-	if peer == nil {
-		return nil, fmt.Errorf("no node %s", to)
-	}
-	a, b := net.Pipe()
-	select {
-	case peer.accept <- &wireConn{Conn: b, wires: p.wires, from: to, to: p.name, done: make(chan struct{})}:
-		return &wireConn{Conn: a, wires: p.wires, from: p.name, to: to, done: make(chan struct{})}, nil
-	case <-peer.done:
-		return nil, fmt.Errorf("node %s is down", to)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-type wireConn struct {
-	net.Conn
-	wires    *wires
-	from, to string
-	once     sync.Once
-	done     chan struct{}
-}
-
-func (c *wireConn) Write(b []byte) (int, error) {
-	for {
-		h := c.wires.held(c.from, c.to)
-		if h == nil {
-			return c.Conn.Write(b)
-		}
-		select {
-		case <-h:
-		case <-c.done:
-			return 0, net.ErrClosed
-		}
-	}
-}
-
-func (c *wireConn) Close() error {
-	c.once.Do(func() { close(c.done) })
-	return c.Conn.Close()
-}
-
-// tape is an FSM that remembers what it has applied.
-type tape struct {
-	mu       sync.Mutex
-	entries  [][]byte
-	restored int
-}
-
-func (f *tape) Apply(index uint64, data []byte) any {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.entries = append(f.entries, bytes.Clone(data))
-	return fmt.Sprintf("%s@%d", data, index)
-}
-
-func (f *tape) Snapshot() (io.WriterTo, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return tapeSnapshot(append([][]byte(nil), f.entries...)), nil
-}
-
-func (f *tape) Restore(r io.Reader) error {
-	var entries [][]byte
-	for {
-		var n uint32
-		if err := binary.Read(r, binary.BigEndian, &n); err == io.EOF {
-			break
-		} else if err != nil {
-			return err
-		}
-		b := make([]byte, n)
-		if _, err := io.ReadFull(r, b); err != nil {
-			return err
-		}
-		entries = append(entries, b)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.entries, f.restored = entries, f.restored+1
-	return nil
-}
-
-func (f *tape) String() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return string(bytes.Join(f.entries, []byte(",")))
-}
-
-func (f *tape) restores() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.restored
-}
-
-type tapeSnapshot [][]byte
-
-func (s tapeSnapshot) WriteTo(w io.Writer) (int64, error) {
-	for _, e := range s {
-		if err := binary.Write(w, binary.BigEndian, uint32(len(e))); err != nil {
-			return 0, err
-		}
-		if _, err := w.Write(e); err != nil {
-			return 0, err
-		}
-	}
-	return 0, nil
-}
 
 // cluster is a set of nodes on one network.
 type cluster struct {
@@ -408,3 +234,31 @@ func settle() { advance(50 * time.Millisecond) }
 
 // advance lets time pass in a bubble.
 func advance(d time.Duration) { <-time.After(d) }
+
+// victim is the process that gets killed: a single voter that proposes and prints what was answered.
+func victim() {
+	n, err := New(Config{ServerID: "a/home", Address: "a", Dir: os.Getenv(victimEnv), Streams: newWires().port("a"), FSM: &tape{}})
+	if err == nil {
+		if has, _ := n.HasState(); !has {
+			err = n.Bootstrap(servers("a"))
+		}
+	}
+	if err == nil {
+		err = n.Start(context.Background())
+	}
+	for err == nil {
+		now, change := n.Watch()
+		if now.Leads {
+			break
+		}
+		<-change
+	}
+	for i := 0; err == nil; i++ {
+		entry := fmt.Sprintf("%d.%d", os.Getpid(), i)
+		if _, _, err = n.Propose(context.Background(), []byte(entry)); err == nil {
+			fmt.Println(entry)
+		}
+	}
+	fmt.Println("failed:", err)
+	os.Exit(1)
+}

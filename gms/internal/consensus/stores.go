@@ -34,11 +34,13 @@ type storage struct {
 	close  func() error
 }
 
-type diskStores struct{}
+type diskStores struct {
+	limit time.Duration // instead of openLimit, unless zero
+}
 
 // open opens or makes the files. The meta file is locked by the process that has it open and the library would wait for
 // it for ever, so the wait is bounded here.
-func (diskStores) open(dir string, log hclog.Logger) (*storage, error) {
+func (d diskStores) open(dir string, log hclog.Logger) (*storage, error) {
 	walDir := filepath.Join(dir, "log")
 	if err := os.MkdirAll(walDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the log: %w", err)
@@ -47,7 +49,7 @@ func (diskStores) open(dir string, log hclog.Logger) (*storage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the snapshots: %w", err)
 	}
-	w, meta, err := openWAL(walDir, log)
+	w, meta, err := openWAL(walDir, or(d.limit, openLimit), log)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ type openedWAL struct {
 	err error
 }
 
-func openWAL(dir string, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error) {
+func openWAL(dir string, limit time.Duration, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error) {
 	meta := &metadb.BoltMetaDB{}
 	opened := make(chan openedWAL, 1)
 	go func() {
@@ -73,12 +75,12 @@ func openWAL(dir string, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error)
 			return nil, nil, errors.Join(fmt.Errorf("open the log in %s: %w", dir, o.err), meta.Close())
 		}
 		return o.wal, meta, nil
-	case <-time.After(openLimit):
+	case <-time.After(limit):
 		go func() { // gives back what it gets too late
 			if o := <-opened; o.err == nil {
 				_ = errors.Join(o.wal.Close(), meta.Close())
 			}
 		}()
-		return nil, nil, fmt.Errorf("open the log in %s: another process has had it open for %v", dir, openLimit)
+		return nil, nil, fmt.Errorf("open the log in %s: another process has had it open for %v", dir, limit)
 	}
 }
