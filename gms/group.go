@@ -78,7 +78,7 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 		cfg: cfg, log: cfg.Logger, router: router, peers: newPeers(),
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}
-	g.rep = newReplica(g.fail)
+	g.rep = newReplica(cfg.Clock, g.fail)
 	g.commands = newCommander(g)
 	g.batch = newBatcher(g.propose)
 	g.signalled = newSignalling(g)

@@ -203,12 +203,12 @@ func (h handler) Ping(_ context.Context, r *wire.PingRequest) (*wire.PingReply, 
 }
 
 // Probe tells what this member saw of a run.
-func (h handler) Probe(_ context.Context, r *wire.ProbeRequest) (*wire.ProbeReply, error) {
+func (h handler) Probe(ctx context.Context, r *wire.ProbeRequest) (*wire.ProbeReply, error) {
 	id, ok := state.RunIDOf(r.GetRun())
 	if !ok {
 		return nil, errMalformed
 	}
-	return h.g.seen.reply(id), nil
+	return h.g.witness(ctx, id), nil
 }
 
 // ReadIndex gives an index for reads that are not stale.

@@ -26,15 +26,19 @@ func (g *Group) leadLoop(ctx context.Context) {
 		}
 	}()
 	var term uint64
+	former := "" // who led last, other than this node
 	for {
 		now, changed := g.cons.Watch()
+		if now.Address != "" && now.Address != g.cfg.Node {
+			former = now.Address
+		}
 		if end != nil && (!now.Leads || now.Changes != term) {
 			end()
 			end = nil
 		}
 		if now.Leads && end == nil {
 			term = now.Changes
-			end = g.beginTerm(ctx)
+			end = g.beginTerm(ctx, former)
 		}
 		select {
 		case <-ctx.Done():
@@ -45,12 +49,12 @@ func (g *Group) leadLoop(ctx context.Context) {
 }
 
 // beginTerm starts the duties and returns what ends them and waits.
-func (g *Group) beginTerm(ctx context.Context) (end func()) {
+func (g *Group) beginTerm(ctx context.Context, former string) (end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	finished := make(chan struct{})
 	g.wg.Go(func() {
 		defer close(finished)
-		g.lead(ctx)
+		g.lead(ctx, former)
 	})
 	return func() {
 		cancel(errTermEnded)
@@ -59,44 +63,59 @@ func (g *Group) beginTerm(ctx context.Context) (end func()) {
 }
 
 // lead is one term. Nothing is acknowledged before the term's first entry is applied (PROTOCOL.md 4).
-func (g *Group) lead(ctx context.Context) {
-	for {
-		err := g.cons.Barrier(ctx)
-		if err == nil {
+func (g *Group) lead(ctx context.Context, former string) {
+	var term uint64
+	for backoff := 10 * time.Millisecond; ; backoff = min(2*backoff, time.Second) {
+		var err error
+		if term, err = g.establish(ctx); err == nil {
 			err = g.form(ctx)
 		}
 		if err == nil {
 			break
 		}
 		g.log.Debug("gms: term not established yet", "error", err)
-		if !pause(ctx, nil, 10*time.Millisecond) {
+		if !pause(ctx, nil, backoff) {
 			return
 		}
 	}
-	l := newLeading(ctx, g)
+	l := newLeading(ctx, g, term)
+	l.former = former
 	l.follow()
 	g.setLeading(l)
 	defer g.setLeading(nil)
-	g.log.Info("gms: leading", "term", g.cons.Term())
+	g.log.Info("gms: leading", "term", term)
 	g.reportFormer(l)
 	l.run()
+}
+
+// establish applies the term's first entry and returns the term.
+func (g *Group) establish(ctx context.Context) (uint64, error) {
+	term := g.cons.Term()
+	if err := g.cons.Barrier(ctx); err != nil {
+		return 0, err
+	}
+	if g.cons.Term() != term {
+		return 0, errTermEnded
+	}
+	return term, nil
 }
 
 // reportFormer lets the evidence machine ask the voters about runs whose refusal was seen here.
 func (g *Group) reportFormer(l *leading) {
 	for id := range l.known() {
-		if g.seen.reply(id).GetRefused() {
+		if seen, _ := g.seen.of(id); seen.refused {
 			l.step(detect.Event{Kind: detect.Reported, Run: detect.RunID(id)})
 		}
 	}
 }
 
-// openedEvent introduces a run. One whose refusal was seen here led before: its session with this node broke, and only
-// leaders have sessions with others.
-func (g *Group) openedEvent(r state.Run) detect.Event {
+// openedEvent introduces a run. One that led before, or whose session with this node broke, which only leaders have, is
+// closed as refused by what the voters saw.
+func (l *leading) openedEvent(r state.Run) detect.Event {
+	_, lost := l.g.seen.of(r.ID)
 	return detect.Event{
 		Kind: detect.Opened, Run: detect.RunID(r.ID), OwnInterface: r.Open.GetOwnInterface(), Suspected: r.Suspected,
-		FormerLeader: g.seen.reply(r.ID).GetRefused(),
+		FormerLeader: lost || r.Node() == l.former,
 	}
 }
 
@@ -112,6 +131,7 @@ func (g *Group) form(ctx context.Context) error {
 	if g.cfg.Floor != nil {
 		floor, err := g.cfg.Floor(ctx)
 		if err != nil {
+			g.log.Warn("gms: group not formed yet: the highest number given out so far is not known", "error", err)
 			return fmt.Errorf("look for the highest number given out so far: %w", err)
 		}
 		base = max(base, floor)

@@ -154,7 +154,7 @@ func (g *Group) leaseWait(a Appointment) time.Duration {
 	if err != nil {
 		return g.cfg.Timing.TTL
 	}
-	return g.signalled.leaseWait(expiry{fence: fenceRef{component: a.Component, run: id}}, g.cfg.Clock.Now(), g.cfg.Timing.TTL)
+	return g.rep.leaseWait(a.Component, id, g.cfg.Timing.TTL)
 }
 
 // RenewFence has this run's renewals name the fence whenever due answers true, until stop is called. The context it

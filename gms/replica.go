@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,7 +21,9 @@ type replica struct {
 	m       *state.Machine
 	changed chan struct{} // closed and replaced after each entry
 	feed    []fed         // changes that the signal maker has not taken yet
-	failed  func(error)   // a reason why the process must end
+	endings *endings
+	clock   Clock
+	failed  func(error) // a reason why the process must end
 }
 
 // fed is what one entry changed.
@@ -30,8 +33,8 @@ type fed struct {
 	gap      bool // a snapshot was installed: what lies between is not known as changes
 }
 
-func newReplica(failed func(error)) *replica {
-	return &replica{m: state.New(), changed: make(chan struct{}), failed: failed}
+func newReplica(clock Clock, failed func(error)) *replica {
+	return &replica{m: state.New(), changed: make(chan struct{}), endings: newEndings(), clock: clock, failed: failed}
 }
 
 // Apply takes one committed entry; called by consensus only. The answer is []*wire.Result.
@@ -49,6 +52,7 @@ func (r *replica) Apply(index uint64, data []byte) any {
 			r.failed(fmt.Errorf("%w at position %d", ErrDiverged, d.Position))
 		}
 	}
+	r.endings.note(r.m, changes, r.clock.Now())
 	r.tell(fed{position: r.m.Position(), changes: changes})
 	return results
 }
@@ -103,6 +107,7 @@ func (r *replica) Restore(from io.Reader) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.m = m
+	r.endings.restored(r.clock.Now())
 	r.tell(fed{position: m.Position(), gap: true})
 	return nil
 }
@@ -136,6 +141,13 @@ func (r *replica) await(ctx context.Context, ok func(m *state.Machine) bool) err
 		case <-changed:
 		}
 	}
+}
+
+// leaseWait is how long it takes until the lease of every earlier holder of a fence has run out.
+func (r *replica) leaseWait(component string, dead state.RunID, ttl time.Duration) time.Duration {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.endings.wait(component, dead, r.clock.Now(), ttl)
 }
 
 // take hands over the changes since the last call, and a channel that is closed at the next entry.

@@ -2,26 +2,23 @@ package gms
 
 import (
 	"context"
-	"sync"
-	"time"
+	"slices"
 
 	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 	"github.com/fencepost/fencepost/signals"
 )
 
-// signalling turns what the log changed into signals for this run, in the log's order. Signals that a member must not
-// miss (FailureRecovery) are not made here: package recovery drives them from the state.
+// signalling turns what the log changed into signals for this run, in the log's order, from the entry that opened the run
+// to the one that closed it. Signals that a member must not miss (FailureRecovery) are not made here: package recovery
+// drives them from the state. One goroutine owns it.
 type signalling struct {
-	g *Group
-
-	mu    sync.Mutex
-	ended map[expiry]time.Duration // when this node applied the last entry that ended a holder (PROTOCOL.md 22)
+	g    *Group
+	view signals.View // after the last entry taken
+	self state.RunID  // this process' run, once the log has opened it and until it has closed it
 }
 
-func newSignalling(g *Group) *signalling {
-	return &signalling{g: g, ended: make(map[expiry]time.Duration)}
-}
+func newSignalling(g *Group) *signalling { return &signalling{g: g} }
 
 // run delivers until ctx ends.
 func (s *signalling) run(ctx context.Context) {
@@ -40,36 +37,86 @@ func (s *signalling) run(ctx context.Context) {
 
 // entry delivers what one entry changed.
 func (s *signalling) entry(f fed) {
-	view, previous := s.views(f)
-	for _, c := range f.changes {
+	if f.gap {
+		s.resume(f.position)
+	}
+	before := s.view
+	for i, c := range f.changes {
 		s.log(c, f.position)
-		s.note(c)
-		facts := signals.Facts{Group: s.g.cfg.Group, Position: f.position, View: view, PreviousView: previous}
-		if s.describe(c, &facts) && s.concerns(f.position) {
-			if err := s.g.router.Deliver(signals.NewNotice(facts)); err != nil {
-				s.g.log.Debug("gms: signal not delivered", "kind", facts.Kind, "error", err)
-			}
+		s.follow(c)
+		if opened, ok := c.(state.RunOpened); ok && opened.Run.ID == s.g.ownRun() {
+			s.begin(opened.Run.ID, f.position, f.changes[i:])
+		}
+		facts := signals.Facts{Group: s.g.cfg.Group, Position: f.position, View: s.view, PreviousView: before}
+		if s.describe(c, &facts) {
+			s.deliver(facts)
+		}
+		if closed, ok := c.(state.RunClosed); ok && closed.Run.ID == s.self {
+			s.self = state.RunID{}
 		}
 	}
 }
 
-// concerns tells whether the entry lies in the present run's time: from its opening on.
-func (s *signalling) concerns(position uint64) bool {
-	st := s.g.standingNow()
-	return st != nil && position >= st.epoch
+// deliver hands a signal on while this process has a run that the log has open.
+func (s *signalling) deliver(facts signals.Facts) {
+	if s.self.IsZero() {
+		return
+	}
+	if err := s.g.router.Deliver(signals.NewNotice(facts)); err != nil {
+		s.g.log.Debug("gms: signal not delivered", "kind", facts.Kind, "error", err)
+	}
 }
 
-func (s *signalling) views(f fed) (view, previous signals.View) {
-	s.g.rep.read(func(m *state.Machine) {
-		view = viewOf(m, m.View())
-		previous = view
-		for _, c := range f.changes {
-			if v, ok := c.(state.ViewChanged); ok {
-				view, previous = viewOf(m, v.View), viewOf(m, v.Previous)
-			}
+// begin is the opening of this process' run: it is told of the members that are there already, but for those that the
+// rest of the entry, its own opening first, tells of.
+func (s *signalling) begin(run state.RunID, position uint64, rest []state.Change) {
+	s.self = run
+	for _, m := range s.view.Members {
+		told := slices.ContainsFunc(rest, func(c state.Change) bool {
+			opened, ok := c.(state.RunOpened)
+			return ok && opened.Run.ID.String() == m.Run
+		})
+		if m.Role == signals.Core && !told {
+			s.deliver(signals.Facts{Kind: signals.JoinNotification, Group: s.g.cfg.Group, Member: m, Position: position, View: s.view, PreviousView: s.view})
 		}
+	}
+}
+
+// resume goes on after a snapshot: what lies between is not known as changes.
+func (s *signalling) resume(position uint64) {
+	own, open := s.g.ownRun(), false
+	s.g.rep.read(func(m *state.Machine) {
+		s.view = viewOf(m, m.View())
+		open = m.IsOpen(own)
 	})
-	return view, previous
+	switch {
+	case !open:
+		s.self = state.RunID{}
+	case s.self != own:
+		s.begin(own, position, nil)
+	}
+}
+
+// follow keeps the view as it was after the entry, whatever the replica has applied since.
+func (s *signalling) follow(c state.Change) {
+	var run state.Run
+	switch c := c.(type) {
+	case state.ViewChanged:
+		s.g.rep.read(func(m *state.Machine) { s.view = viewOf(m, c.View) })
+		return
+	case state.ReadyChanged:
+		run = c.Run
+	case state.ComponentRegistered:
+		run = c.Run
+	default:
+		return
+	}
+	s.view = s.view.Clone()
+	for i := range s.view.Members {
+		if s.view.Members[i].Run == run.ID.String() {
+			s.view.Members[i] = memberOf(run)
+		}
+	}
 }
 
 // describe fills in the facts; false when the change is no signal.
@@ -100,35 +147,6 @@ func (s *signalling) describe(c state.Change, f *signals.Facts) bool {
 		return false
 	}
 	return true
-}
-
-// note keeps the times that exclusion by lease counts from.
-func (s *signalling) note(c state.Change) {
-	now := s.g.cfg.Clock.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch c := c.(type) {
-	case state.RunClosed:
-		s.ended[expiry{fence: fenceRef{run: c.Run.ID}}] = now
-	case state.AppointmentEnded:
-		dead, _ := state.RunIDOf(c.Recovery.GetRun())
-		s.ended[expiry{fence: fenceRef{component: c.Recovery.GetComponent(), run: dead}}] = now
-	case state.RecoveryEnded:
-		dead, _ := state.RunIDOf(c.Recovery.GetRun())
-		delete(s.ended, expiry{fence: fenceRef{component: c.Recovery.GetComponent(), run: dead}})
-	}
-}
-
-// leaseWait is what is left of a TTL since the last holder ended; a full one when this node did not see it end.
-func (s *signalling) leaseWait(e expiry, now, ttl time.Duration) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	since, seen := s.ended[expiry{fence: fenceRef{run: e.fence.run}}]
-	if !seen {
-		return ttl
-	}
-	since = max(since, s.ended[e])
-	return max(0, since+ttl-now)
 }
 
 // log writes one line for what an operator wants to find again.

@@ -145,6 +145,12 @@ func (g *Group) setRun(run state.RunID) {
 	g.runID = run
 }
 
+func (g *Group) ownRun() state.RunID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.runID
+}
+
 func (g *Group) setStanding(s *standing) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

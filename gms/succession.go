@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fencepost/fencepost/gms/internal/rpc"
 	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
@@ -12,30 +13,66 @@ import (
 // standInStep is the pause between two voters' tries to follow a dead leader; far longer than an election takes.
 const standInStep = 150 * time.Millisecond
 
-// sightings is what this member saw itself of runs whose session it lost: the answer to a Probe of a new leader.
+// sighting is what this member found out itself about a run whose session it lost.
+type sighting struct{ refused, alive bool }
+
+// sightings are the answers to the Probe of a new leader, and keep one search per run under way.
 type sightings struct {
 	mu      sync.Mutex
-	refused map[state.RunID]bool
+	runs    map[state.RunID]sighting
+	pursued map[state.RunID]bool
 }
 
-// saw notes a refusal, or that the run was heard of after all.
-func (s *sightings) saw(run state.RunID, refused bool) {
+// saw notes the verdict of a probe.
+func (s *sightings) saw(run state.RunID, v rpc.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refused == nil {
-		s.refused = make(map[state.RunID]bool)
+	if s.runs == nil || len(s.runs) > 1000 { // runs are few; this only bounds a history
+		s.runs = make(map[state.RunID]sighting)
 	}
-	if len(s.refused) > 1000 { // runs are few; this only bounds a history
-		clear(s.refused)
-	}
-	s.refused[run] = refused
+	s.runs[run] = sighting{refused: v.Refused, alive: v.Alive}
 }
 
-func (s *sightings) reply(run state.RunID) *wire.ProbeReply {
+// pursue is true for the first caller until done is called.
+func (s *sightings) pursue(run state.RunID) (done func(), first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	refused, known := s.refused[run]
-	return &wire.ProbeReply{Refused: refused, Alive: known && !refused}
+	if s.pursued[run] {
+		return nil, false
+	}
+	if s.pursued == nil {
+		s.pursued = make(map[state.RunID]bool)
+	}
+	s.pursued[run] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.pursued, run)
+	}, true
+}
+
+func (s *sightings) of(run state.RunID) (sighting, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen, ok := s.runs[run]
+	return seen, ok
+}
+
+// witness is what this member has to say of a run: nothing when it lost no session with it, else what its host said, asked
+// again while that is no proof (right after a kill the kernel takes its time).
+func (g *Group) witness(ctx context.Context, id state.RunID) *wire.ProbeReply {
+	seen, lost := g.seen.of(id)
+	if !lost {
+		return &wire.ProbeReply{}
+	}
+	var run state.Run
+	g.rep.read(func(m *state.Machine) { run, _ = m.Run(id) })
+	if !seen.refused && run.Open != nil {
+		v := g.probe(ctx, run)
+		g.seen.saw(id, v)
+		seen = sighting{refused: v.Refused, alive: v.Alive}
+	}
+	return &wire.ProbeReply{Refused: seen.refused, Alive: seen.alive}
 }
 
 // leaderBroke follows the end without a word of the session with a leader: when the leader's host proves its death, the
@@ -45,12 +82,25 @@ func (g *Group) leaderBroke(ctx context.Context, leader string) {
 	if !ok || leader == g.cfg.Node || g.cfg.NoRefused || !run.Open.GetOwnInterface() {
 		return
 	}
+	done, first := g.seen.pursue(run.ID)
+	if !first {
+		return
+	}
+	defer done()
 	verdict := g.probe(ctx, run)
-	g.seen.saw(run.ID, verdict.Refused)
+	if ctx.Err() != nil {
+		return
+	}
+	g.seen.saw(run.ID, verdict)
 	if !verdict.Refused {
 		g.log.Debug("gms: leader's session broke, its death is not proven", "leader", leader, "why", verdict.Why)
 		return
 	}
+	g.succeed(ctx, leader)
+}
+
+// succeed stands for election when this voter's turn has come and nobody else leads.
+func (g *Group) succeed(ctx context.Context, leader string) {
 	rank, votes := g.rank(leader)
 	if !votes {
 		return

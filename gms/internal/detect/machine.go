@@ -92,6 +92,7 @@ type run struct {
 	suspected    bool
 
 	since      time.Duration // the last renewal, or the leader's start: what "lapsed" counts from
+	brokeAt    time.Duration // end of the last stream, or the leader's start: renewals since then came by a detour
 	streams    int           // session streams that reach this leader
 	gossipDead bool
 	broke      bool          // the last stream ended without goodbye, and none came since
@@ -146,7 +147,7 @@ func (m *Machine) open(now time.Duration, e Event) {
 	}
 	m.runs[e.Run] = &run{
 		ownInterface: e.OwnInterface, formerLeader: e.FormerLeader, suspected: e.Suspected,
-		since: now, nextProbe: now + m.set.NoSession,
+		since: now, brokeAt: now, nextProbe: now + m.set.NoSession,
 	}
 	m.order = append(m.order, e.Run)
 }
@@ -164,7 +165,7 @@ func (m *Machine) forget(id RunID) {
 func (m *Machine) about(now time.Duration, r *run, e Event) []Proposal {
 	switch e.Kind {
 	case Renewed:
-		r.since = now
+		r.since = max(r.since, now)
 		return m.trust(r, e.Run)
 	case StreamOpened:
 		r.streams++
@@ -197,7 +198,7 @@ func (m *Machine) streamEnded(now time.Duration, r *run, e Event) []Proposal {
 	if r.streams > 0 || e.Goodbye {
 		return nil
 	}
-	r.broke = true
+	r.broke, r.brokeAt = true, now
 	return m.hint(now, r, e.Run, "its session stream broke")
 }
 
@@ -251,8 +252,17 @@ func (m *Machine) pinged(now time.Duration, r *run, e Event) []Proposal {
 	if e.Yes || r.streams > 0 || r.closing {
 		return nil
 	}
+	if m.renewsByDetour(now, r) {
+		return m.suspect(r, e.Run, "its host refuses this leader, yet it renews through another member")
+	}
 	r.closing = true
 	return []Proposal{{Act: Close, Run: e.Run, Evidence: Refused, Why: "its host refuses all three ports and it answers no ping"}}
+}
+
+// renewsByDetour tells that the run has been heard of since its stream to this leader ended: what refuses then is the way
+// to it, a firewall in between.
+func (m *Machine) renewsByDetour(now time.Duration, r *run) bool {
+	return r.since > r.brokeAt && now-r.since <= m.set.TTL
 }
 
 // tick looks at what only time shows. Starvation moves every run's count on by as much as the tick came late.

@@ -108,6 +108,13 @@ var scripts = []script{
 	{name: "a firewall that resets one port is suspicion, withdrawn by the next renewal", lines: []string{
 		"10 stream ->", "900 ended -> probe", "1150 probed no -> suspect", "1200 stream ->", "1201 renewed -> unsuspect",
 	}},
+	{name: "a run that renews through another member is not proven dead by a firewall that refuses this leader", lines: []string{
+		"10 stream ->", "900 ended -> probe", "902 renewed ->", "905 probed yes -> ping", "906 pinged no -> suspect", "2000 renewed -> probe",
+		"2005 probed yes -> ping", "2006 pinged no ->", "2890 renewed ->",
+	}},
+	{name: "a renewal that was received before the stream broke is no detour", lines: []string{
+		"10 stream ->", "880 renewed ->", "900 ended -> probe", "905 probed yes -> ping", "906 pinged no -> close-refused",
+	}},
 	{name: "a goodbye is no hint", lines: []string{"10 stream ->", "900 ended goodbye ->", "950 stream ->", "1000 renewed ->"}},
 	{name: "no proof behind address translation", open: func(e *Event) { e.OwnInterface = false }, lines: []string{
 		"10 stream ->", "900 ended -> suspect",

@@ -1,0 +1,101 @@
+package gms
+
+import (
+	"github.com/fencepost/fencepost/gms/internal/detect"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// renew takes a renewal; answer is called once it is decided, from a goroutine of the term.
+func (l *leading) renew(r *wire.Renewal, answer func(*wire.RenewReply)) {
+	ask := renewalAsk{renewal: r, at: l.g.cfg.Clock.Now(), answer: answer}
+	select {
+	case l.asks <- ask:
+	case <-l.ctx.Done():
+	}
+}
+
+// acknowledge answers renewals in batches, each only after a proof of leadership that began after its receipt
+// (PROTOCOL.md 4).
+func (l *leading) acknowledge() {
+	for {
+		var batch []renewalAsk
+		select {
+		case <-l.ctx.Done():
+			return
+		case a := <-l.asks:
+			batch = append(batch, a)
+		}
+		for more := true; more; {
+			select {
+			case a := <-l.asks:
+				batch = append(batch, a)
+			default:
+				more = false
+			}
+		}
+		if err := l.prove(); err != nil {
+			l.g.log.Debug("gms: leadership not proved, renewals stay unanswered", "error", err)
+			continue
+		}
+		for _, a := range batch {
+			l.decide(a)
+		}
+	}
+}
+
+// prove proves that this node leads in this very term, whose first entry is applied: another term of this node's may have
+// begun that is not known here yet.
+func (l *leading) prove() error {
+	if l.g.cons.Term() != l.term {
+		return errTermEnded
+	}
+	if err := l.g.cons.Verify(l.ctx); err != nil {
+		return err
+	}
+	if l.g.cons.Term() != l.term {
+		return errTermEnded
+	}
+	return nil
+}
+
+// decide acknowledges one renewal, unless its run is closed, or about to be.
+func (l *leading) decide(a renewalAsk) {
+	id, ok := state.RunIDOf(a.renewal.GetRun())
+	reply := &wire.RenewReply{Seq: a.renewal.GetSeq(), Leader: l.g.cfg.Node}
+	var run state.Run
+	l.g.rep.read(func(m *state.Machine) { run, _ = m.Run(id) })
+	if !ok || run.Open == nil || !run.IsOpen() {
+		reply.RunClosed = true
+		a.answer(reply)
+		return
+	}
+	l.mu.Lock()
+	if l.det.Closing(detect.RunID(id)) {
+		l.mu.Unlock()
+		return // its renewals wait for the outcome
+	}
+	l.carryOut(l.det.Step(a.at, detect.Event{Kind: detect.Renewed, Run: detect.RunID(id)}))
+	was := l.reports[run.Node()]
+	l.reports[run.Node()] = appliedReport{last: a.renewal.GetApplied(), before: was.last}
+	reply.Fences = l.renewFences(id, a)
+	l.mu.Unlock()
+	reply.Acknowledged = true
+	a.answer(reply)
+}
+
+// renewFences renews the fences that still stand; with l.mu held.
+func (l *leading) renewFences(holder state.RunID, a renewalAsk) []*wire.FenceRenewal {
+	var stand []*wire.FenceRenewal
+	l.g.rep.read(func(m *state.Machine) {
+		for _, f := range a.renewal.GetFences() {
+			dead, _ := state.RunIDOf(f.GetRun())
+			r, ok := m.Recovery(f.GetComponent(), dead)
+			if ok && r.GetIndex() == f.GetIndex() && string(r.GetAppointee()) == string(holder[:]) {
+				stand = append(stand, f)
+				l.expiries[expiryOf(r)] = a.at
+			}
+		}
+	})
+	return stand
+}
