@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/pipeline/pgtest"
+)
+
+const (
+	database   = "shop"
+	restored   = "shop restored"
+	sampleSize = 220 << 20 // of its dump
+	leastSize  = 200e6     // what the dump must have for the demo to be one
+	rateLimit  = "9MiB"    // a second, so that the upload takes a while
+	killAfter  = 40 << 20  // bytes that were read when the node is killed
+	killStored = 8 << 20   // and that each storage has taken
+)
+
+type options struct {
+	daemon        string
+	keep, verbose bool
+}
+
+// demo is one run of it. All methods are called from the main goroutine.
+type demo struct {
+	options
+	out *printer
+
+	dir      string
+	server   *pgtest.Server
+	nodes    []*node
+	storages []store
+	cleanups []func() error
+}
+
+// store is one storage of the group.
+type store struct{ name, dir string }
+
+// run is the whole demo; whatever was started is gone when it returns.
+func (d *demo) run(ctx context.Context) (err error) {
+	asked := ctx
+	ctx, cancel := context.WithTimeoutCause(asked, limit, fmt.Errorf("the demo has taken longer than %v", limit))
+	defer cancel()
+	defer func() {
+		switch {
+		case asked.Err() != nil && err != nil:
+			err = errors.New("interrupted")
+		case err != nil:
+			d.showTrouble()
+		}
+		err = errors.Join(err, d.cleanUp())
+	}()
+	if err := ownStrays(); err != nil {
+		return err
+	}
+	d.out.line("fencepost demo: three nodes, one backup, one kill -9\n")
+	if err := d.setUp(ctx); err != nil {
+		return err
+	}
+	done, err := d.killInTheMiddle(ctx)
+	if err != nil {
+		return err
+	}
+	d.out.line("\nWhat must hold\n")
+	if err := d.check(ctx, done); err != nil {
+		if d.keep && asked.Err() == nil {
+			d.out.line("  FAIL %v", err)
+			d.lookAround(asked)
+		}
+		return err
+	}
+	if d.keep {
+		d.out.line("\nPASS so far; everything stays up.")
+		d.lookAround(asked)
+		asked = context.WithoutCancel(asked) // Ctrl-C is no interruption here
+	}
+	return d.tearDown(context.WithoutCancel(ctx))
+}
+
+// setUp brings up the server, the sample and the nodes.
+func (d *demo) setUp(ctx context.Context) (err error) {
+	if _, err := os.Stat(d.daemon); err != nil {
+		return fmt.Errorf("find the daemon (make build makes it): %w", err)
+	}
+	if d.dir, err = os.MkdirTemp("", "fencepost-demo-"); err != nil {
+		return fmt.Errorf("make a directory for the demo: %w", err)
+	}
+	d.cleanups = append(d.cleanups, func() error { return os.RemoveAll(d.dir) })
+	if err := os.Chmod(d.dir, 0o711); err != nil { // the server's user may be another
+		return fmt.Errorf("open the demo's directory: %w", err)
+	}
+	began := time.Now()
+	if d.server, err = pgtest.Start(ctx, filepath.Join(d.dir, "postgresql"), pgtest.Options{}); err != nil {
+		return err
+	}
+	d.cleanups = append(d.cleanups, d.server.Stop)
+	d.out.step(began, "a private PostgreSQL on port %d", d.server.Port)
+
+	began = time.Now()
+	dsn, err := d.server.CreateDatabase(ctx, database)
+	if err != nil {
+		return err
+	}
+	if err := pgtest.Sample(ctx, dsn, sampleSize); err != nil {
+		return err
+	}
+	d.out.step(began, "a sample database, a dump of which has about %s", megabytes(sampleSize))
+
+	began = time.Now()
+	if err := d.startNodes(ctx, dsn); err != nil {
+		return err
+	}
+	leader, err := d.awaitReady(ctx)
+	if err != nil {
+		return err
+	}
+	d.out.step(began, "three nodes, each a process: %s; %s leads", names(d.nodes), leader)
+	return nil
+}
+
+// outcome is what became of the backup.
+type outcome struct {
+	kill kill
+	task api.Task // as it ended
+}
+
+// killInTheMiddle plans a backup, kills its node while it uploads, starts that node again, waits for the end and tells
+// what happened.
+func (d *demo) killInTheMiddle(ctx context.Context) (outcome, error) {
+	began := time.Now()
+	task, err := d.awaitUpload(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	d.out.step(began, "task %s, attempt %d, runs on %s: %s, %s read, %s", task.ID, task.Attempt, task.Node, task.State,
+		megabytes(task.Progress.Read), stored(task.Progress.Stored))
+	victim := d.node(task.Node)
+	leader, err := d.awaitReady(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	k := kill{node: task.Node, run: task.Run, task: task.ID, attempt: task.Attempt, token: task.Token, leader: leader == task.Node}
+	if k.at, k.killed, err = victim.kill(); err != nil {
+		return outcome{}, err
+	}
+	if err := victim.start(ctx); err != nil {
+		return outcome{}, err
+	}
+	k.restarted, k.pid = time.Now(), victim.pid()
+	survivor := d.nodes[slices.IndexFunc(d.nodes, func(n *node) bool { return n != victim })]
+	task, err = survivor.client.WaitTask(ctx, task.ID, nil)
+	if err != nil {
+		return outcome{}, fmt.Errorf("wait for the end of the backup: %w", err)
+	}
+	if err := api.TaskError(task); err != nil {
+		return outcome{}, err
+	}
+	if _, err := d.awaitReady(ctx); err != nil {
+		return outcome{}, err
+	}
+	return outcome{kill: k, task: task}, d.tell(k)
+}
+
+// awaitUpload plans a backup and waits until a good part of it is under way to both storages.
+func (d *demo) awaitUpload(ctx context.Context) (api.Task, error) {
+	client := d.nodes[0].client
+	task, err := client.CreateBackup(ctx, api.CreateBackup{Database: database})
+	if err != nil {
+		return task, fmt.Errorf("plan a backup: %w", err)
+	}
+	task, err = watchTask(ctx, client, task.ID, func(t api.Task) bool {
+		if t.State != "uploading" || t.Progress.Read < killAfter || len(t.Progress.Stored) < len(d.storages) {
+			return false
+		}
+		for _, n := range t.Progress.Stored {
+			if n < killStored {
+				return false
+			}
+		}
+		return true
+	})
+	if err == nil && task.Final {
+		err = fmt.Errorf("the backup was over before the kill: it is %s%s", task.State, strings.TrimRight(": "+task.Error, ": "))
+	}
+	return task, err
+}
+
+// watchTask follows a task until enough says so or it has ended.
+func watchTask(ctx context.Context, c *api.Client, id string, enough func(api.Task) bool) (last api.Task, err error) {
+	err = api.Watch(ctx, c, api.TaskPath(id), func(t api.Task) bool {
+		last = t
+		return !t.Final && !enough(t)
+	})
+	if err != nil {
+		return last, fmt.Errorf("watch task %s: %w", id, err)
+	}
+	return last, nil
+}
+
+// cleanUp removes what is there, last things first. Nodes that still run are killed: nothing of them is needed.
+func (d *demo) cleanUp() error {
+	var errs []error
+	for _, n := range d.nodes {
+		errs = append(errs, n.end())
+	}
+	for _, undo := range slices.Backward(d.cleanups) {
+		errs = append(errs, undo())
+	}
+	d.cleanups = nil
+	return errors.Join(errs...)
+}
