@@ -12,7 +12,7 @@ func BenchmarkSample(b *testing.B) {
 		if err := Sample(b.Context(), dsn, size); err != nil {
 			b.Fatal(err)
 		}
-		b.Logf("sample after %v", b.Elapsed())
+		b.Logf("sample after %v, a dump of %d bytes", b.Elapsed(), dumpSize(b, dsn))
 		if _, err := Fingerprint(b.Context(), dsn); err != nil {
 			b.Fatal(err)
 		}

@@ -193,7 +193,7 @@ func TestDiffOfEqualsIsEmpty(t *testing.T) {
 	}
 }
 
-func dumpSize(t *testing.T, dsn string) int64 {
+func dumpSize(t testing.TB, dsn string) int64 {
 	t.Helper()
 	bin, err := BinDir()
 	if err != nil {

@@ -122,4 +122,25 @@ func (s *Server) Exec(t TB, database, sql string) {
 	}
 }
 
+// Text runs a query that gives one value and returns it as text, NULL as ""; an error ends the test.
+func (s *Server) Text(t TB, database, sql string, args ...any) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN(database))
+	if err != nil {
+		t.Fatalf("connect to database %q: %v", database, err)
+		return ""
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var out *string
+	if err := conn.QueryRow(ctx, `SELECT (`+sql+`)::text`, args...).Scan(&out); err != nil {
+		t.Fatalf("run %.200s: %v", sql, err)
+	}
+	if out == nil {
+		return ""
+	}
+	return *out
+}
+
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -270,7 +270,7 @@ func TestEndWhileWaitingForLock(t *testing.T) {
 			result := make(chan error, 1)
 			go func() { result <- d.Write(ctx, source.PartData, io.Discard) }()
 			await(t, "pg_dump to wait for the lock", func() bool {
-				return query(t, "postgres", `SELECT count(*)::text FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`, tag(first)) == "1"
+				return query(t, "postgres", `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`, tag(first)) == "1"
 			})
 			c.end(cancel)
 			fails(t, <-result, c.part)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/fencepost/fencepost/pipeline/pgtest"
@@ -133,27 +131,18 @@ func same(t *testing.T, want, got pgtest.Print) {
 // query returns one value, as text.
 func query(t *testing.T, database, sql string, args ...any) string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), pg.Server(t).DSN(database))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	var out string
-	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&out); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-	return out
+	return pg.Server(t).Text(t, database, sql, args...)
 }
 
 func exists(t *testing.T, database string) bool {
 	t.Helper()
-	return query(t, "postgres", `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)::text`, database) == "true"
+	return query(t, "postgres", `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, database) == "true"
 }
 
 // sessions counts the sessions of an attempt.
 func sessions(t *testing.T, a source.Attempt) int {
 	t.Helper()
-	n, err := strconv.Atoi(query(t, "postgres", `SELECT count(*)::text FROM pg_stat_activity WHERE application_name = $1`, tag(a)))
+	n, err := strconv.Atoi(query(t, "postgres", `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, tag(a)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -262,8 +262,8 @@ func TestCommitUnanswered(t *testing.T) {
 	srv := pg.Server(t)
 	s := sampled(t, 0)
 	b := takeBackup(t, s, first)
-	proxy := newProxy(t, net.JoinHostPort("127.0.0.1", query(t, "postgres", `SHOW port`)))
-	through := newSource(t, Config{DSN: strings.Replace(srv.DSN(s.Database()), "127.0.0.1:"+query(t, "postgres", `SHOW port`), proxy.addr, 1)})
+	proxy := newProxy(t, net.JoinHostPort("127.0.0.1", query(t, "postgres", `current_setting('port')`)))
+	through := newSource(t, Config{DSN: strings.Replace(srv.DSN(s.Database()), "127.0.0.1:"+query(t, "postgres", `current_setting('port')`), proxy.addr, 1)})
 	r, _ := fill(t, through, first, b, source.RestoreOptions{Target: "unanswered"})
 	proxy.cut.Store(true)
 	if err := r.Commit(t.Context()); err != nil {
@@ -360,7 +360,7 @@ func TestSwapAgainstClients(t *testing.T) {
 		}
 	}()
 	await(t, "a client", func() bool {
-		return query(t, "postgres", `SELECT count(*)::text FROM pg_stat_activity WHERE datname = $1`, s.Database()) != "0"
+		return query(t, "postgres", `SELECT count(*) FROM pg_stat_activity WHERE datname = $1`, s.Database()) != "0"
 	})
 	err := r.Commit(t.Context())
 	cancel()

@@ -106,6 +106,36 @@ func TestOddNames(t *testing.T) {
 	noStray(t)
 }
 
+// Encoding and locale cannot be changed later: a new database gets those of the backup.
+func TestLocaleIsKept(t *testing.T) {
+	srv := pg.Server(t)
+	const facts = `SELECT concat_ws(' ', pg_encoding_to_char(encoding), datcollate, datctype, to_jsonb(d) ->> 'datlocprovider',
+		coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')) FROM pg_database d WHERE datname = $1`
+	for name, how := range map[string]string{
+		"latin":  `ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'`,
+		"ascii":  `ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'`,
+		"utf":    `ENCODING 'UTF8' LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'`,
+		"german": `LOCALE_PROVIDER icu ICU_LOCALE 'de-DE-u-co-phonebk'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dropLater(t, name)
+			srv.Exec(t, "postgres", `CREATE DATABASE `+name+` TEMPLATE template0 `+how)
+			srv.Exec(t, name, `CREATE TABLE t AS SELECT 'Grüße' AS a`)
+			b := takeBackup(t, newSource(t, Config{DSN: srv.DSN(name)}), first)
+			r, _ := fill(t, newSource(t, Config{DSN: srv.DSN(name)}), first, b, source.RestoreOptions{Target: name + " again"})
+			if err := r.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if want, got := query(t, "postgres", facts, name), query(t, "postgres", facts, name+" again"); want != got {
+				t.Errorf("want %s, got %s", want, got)
+			}
+			if name != "ascii" { // its texts cannot be shown in another encoding
+				same(t, fingerprint(t, name), fingerprint(t, name+" again"))
+			}
+		})
+	}
+}
+
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	srv := pg.Server(t)
 	s := sampled(t, 0)
