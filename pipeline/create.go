@@ -218,7 +218,7 @@ func copyRows(copies []*copyOf, m Manifest) []ledger.Copy {
 	for i, c := range copies {
 		rows[i] = ledger.Copy{Storage: c.name, State: "present", Bytes: m.StoredBytes()}
 		if c.err != nil {
-			rows[i] = ledger.Copy{Storage: c.name, State: "missing", Error: c.err.Error()}
+			rows[i] = ledger.Copy{Storage: c.name, State: "missing", Error: sentence(c.err)}
 		}
 	}
 	slices.SortFunc(rows, func(a, b ledger.Copy) int { return strings.Compare(a.Storage, b.Storage) })

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,13 +140,13 @@ func TestCreateSourceUnavailableIsTriedAgain(t *testing.T) {
 
 func TestCreateSourceStaysUnavailable(t *testing.T) {
 	inRig(t, func(r *rig) {
-		calls := 0
-		r.server.onDump = func(context.Context) error { calls++; return source.ErrUnavailable }
+		var calls atomic.Int32
+		r.server.onDump = func(context.Context) error { calls.Add(1); return source.ErrUnavailable }
 		r.start("n1", nil, nil)
 		r.start("n2", nil, nil)
 		task := r.awaitState(r.backup("all").ID, ledger.Failed)
-		if calls != 3 || task.Attempt != 3 || task.Hint == "" {
-			r.Errorf("%d attempts, task %+v", calls, task)
+		if n := calls.Load(); n != 3 || task.Attempt != 3 || task.Hint == "" {
+			r.Errorf("%d attempts, task %+v", n, task)
 		}
 		r.wantEntry(task.Backup, ledger.BackupGone)
 	})
@@ -197,7 +198,7 @@ func TestCreateOneStorageFails(t *testing.T) {
 // A storage that takes nothing is left behind; the other one gets everything.
 func TestCreateStorageStalls(t *testing.T) {
 	inRig(t, func(r *rig) {
-		r.server.set("shop", patternOf(40<<20))
+		r.server.set("shop", patternOf(8<<20))
 		gate := storagetest.NewGate()
 		r.start("n1", func(c *Config) { c.StallAfter = time.Minute; c.Catalog.Chain = nil }, faults{"two": {storagetest.StallAt(storagetest.Put, 1<<20, gate)}})
 		task := r.awaitState(r.backup("any").ID, ledger.Completed)
@@ -213,7 +214,7 @@ func TestCreateStorageStalls(t *testing.T) {
 // A slow storage slows the whole down and is not lost.
 func TestCreateSlowStorage(t *testing.T) {
 	inRig(t, func(r *rig) {
-		r.server.set("shop", patternOf(20<<20))
+		r.server.set("shop", patternOf(8<<20))
 		gate := storagetest.NewGate()
 		r.start("n1", func(c *Config) { c.StallAfter = time.Minute; c.Catalog.Chain = nil }, faults{"two": {storagetest.StallAt(storagetest.Put, 1<<20, gate).On("data")}})
 		began := time.Now()

@@ -24,17 +24,17 @@ func endOf(err error, t ledger.Task) ending {
 	var byHand *cancelError
 	switch {
 	case fenced(err):
-		return ending{handsOff: true, reason: err.Error()}
+		return ending{handsOff: true, reason: sentence(err)}
 	case errors.As(err, &byHand):
 		return ending{state: ledger.Cancelled, reason: byHand.Error()}
 	case errors.Is(err, errStopping):
 		return ending{state: ledger.Planned, giveBack: true}
 	case errors.Is(err, context.Canceled):
-		return ending{handsOff: true, reason: err.Error()}
+		return ending{handsOff: true, reason: sentence(err)}
 	case passing(err) && t.OnFailure == "rerun" && t.Attempt < t.MaxAttempts:
-		return ending{state: ledger.Planned, reason: err.Error()}
+		return ending{state: ledger.Planned, reason: sentence(err)}
 	}
-	return ending{state: ledger.Failed, reason: err.Error(), hint: hintOf(err)}
+	return ending{state: ledger.Failed, reason: sentence(err), hint: hintOf(err)}
 }
 
 // hintOf is what a person may do about err; empty when nothing general can be said.

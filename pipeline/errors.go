@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
@@ -66,3 +67,6 @@ func unavailable(what string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
+
+// sentence is err on one line, for a row of the ledger.
+func sentence(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -46,7 +46,7 @@ func (u *upload) part(ctx context.Context, name string, from produce) (Object, e
 	defer cancel(nil)
 	f, wait := u.open(ctx, cancel, name)
 	stored := newMeter(f, nil, nil)
-	raw, err := u.run(ctx, f, stored, from)
+	raw, err := u.run(ctx, cancel, f, stored, from)
 	if err != nil {
 		cancel(err) // the first reason stays: a producer that fails because its reader is gone does not hide why
 		err = context.Cause(ctx)
@@ -65,15 +65,15 @@ func (u *upload) part(ctx context.Context, name string, from produce) (Object, e
 }
 
 // run drives the producer through the processors into f.
-func (u *upload) run(ctx context.Context, f *fanout, stored *meter, from produce) (*meter, error) {
+func (u *upload) run(ctx context.Context, cancel context.CancelCauseFunc, f *fanout, stored *meter, from produce) (*meter, error) {
 	w, err := processor.WrapAll(u.chain, stored)
 	if err != nil {
 		return nil, err
 	}
 	raw := newMeter(w, u.onRaw, u.countRaw)
-	var first io.Writer = raw
+	var first io.Writer = noting{w: raw, note: cancel}
 	if u.rate > 0 {
-		first = &limiter{ctx: ctx, w: raw, rate: u.rate}
+		first = &limiter{ctx: ctx, w: first, rate: u.rate}
 	}
 	if err := from(ctx, first); err != nil {
 		return nil, err
@@ -85,6 +85,20 @@ func (u *upload) run(ctx context.Context, f *fanout, stored *meter, from produce
 		return nil, err
 	}
 	return raw, context.Cause(ctx)
+}
+
+// noting notes why a write failed, since a producer that is a process of its own only says that its reader is gone.
+type noting struct {
+	w    io.Writer
+	note func(error)
+}
+
+func (n noting) Write(p []byte) (int, error) {
+	m, err := n.w.Write(p)
+	if err != nil {
+		n.note(err)
+	}
+	return m, err
 }
 
 // open makes the fan-out to the copies that live. The Puts begin with the first block (after onStore), and wait

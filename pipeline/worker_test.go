@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,9 +236,9 @@ func TestTasksAreSharedOut(t *testing.T) {
 	inRig(t, func(r *rig) {
 		const tasks, nodes = 30, 3
 		running := make(chan struct{}, nodes*2)
-		dumps := 0
+		var dumps atomic.Int32
 		r.server.onDump = func(context.Context) error {
-			dumps++
+			dumps.Add(1)
 			select {
 			case running <- struct{}{}:
 				return nil
@@ -264,8 +265,8 @@ func TestTasksAreSharedOut(t *testing.T) {
 				r.Errorf("task %s took %d attempts", t.ID, done.Attempt)
 			}
 		}
-		if dumps != tasks {
-			r.Errorf("%d dumps of %d tasks", dumps, tasks)
+		if n := dumps.Load(); n != tasks {
+			r.Errorf("%d dumps of %d tasks", n, tasks)
 		}
 		r.wantNoClaims()
 	})
@@ -294,7 +295,7 @@ func TestClosedRunHoldsStill(t *testing.T) {
 // A ledger write that is fenced ends the whole attempt, though the node has not heard of the end of its run.
 func TestFencedWriteEndsTheAttempt(t *testing.T) {
 	inRig(t, func(r *rig) {
-		r.server.set("shop", patternOf(60<<20))
+		r.server.set("shop", patternOf(12<<20))
 		n := r.start("n1", func(c *Config) { c.RateLimit = 1 << 20; c.Catalog.Chain = nil }, nil)
 		id := r.backup("all").ID
 		r.await(id, "uploading", func(t ledger.Task) bool { return t.State == ledger.Uploading })

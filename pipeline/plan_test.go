@@ -1,0 +1,109 @@
+package pipeline
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+)
+
+func TestPlanBackup(t *testing.T) {
+	inRig(t, func(r *rig) {
+		p := r.planner(func(c *PlannerConfig) { c.Require = "any" })
+		task, err := p.PlanBackup(r.Context(), BackupRequest{Database: "shop", Internal: true})
+		r.must(err)
+		row, err := r.led.Task(r.Context(), task.ID)
+		r.must(err)
+		if row.State != ledger.Planned || row.Type != ledger.Create || row.RunType != ledger.Internal || row.MaxAttempts != 3 ||
+			row.OnFailure != "rerun" || row.Require != "any" || strings.Join(row.Storages, " ") != "one two" || row.Backup == row.ID {
+			r.Errorf("row: %+v", row)
+		}
+		for _, c := range []struct {
+			req         BackupRequest
+			field, hint string
+		}{
+			{BackupRequest{}, "database", "shop"},
+			{BackupRequest{Database: "nope"}, "database", "shop"},
+			{BackupRequest{Database: "shop", Storages: []string{"three"}}, "storages", "one, two"},
+			{BackupRequest{Database: "shop", Storages: []string{"one", "one"}}, "storages", ""},
+			{BackupRequest{Database: "shop", Storages: []string{"one"}, Require: "2"}, "require", "all"},
+			{BackupRequest{Database: "shop", Require: "most"}, "require", "all"},
+		} {
+			_, err := p.PlanBackup(r.Context(), c.req)
+			wantRequestError(r, err, c.field, c.hint)
+		}
+		if list, _ := r.led.Tasks(r.Context(), ledger.TaskFilter{}); len(list) != 1 {
+			r.Errorf("a wrong request was planned: %+v", list)
+		}
+	})
+}
+
+func wantRequestError(r *rig, err error, field, hint string) {
+	r.Helper()
+	var bad *RequestError
+	if !errors.As(err, &bad) || bad.Field != field || !strings.Contains(bad.Hint, hint) || bad.Problem == "" {
+		r.Errorf("got %#v, want field %s with hint %q", err, field, hint)
+	}
+}
+
+func TestPlanRestore(t *testing.T) {
+	inRig(t, func(r *rig) {
+		p := r.planner(nil)
+		unfinished := r.backup("all")
+		r.must(p.Cancel(r.Context(), unfinished.ID, "ann"))
+		r.start("n1", nil, nil)
+		r.awaitState(unfinished.ID, ledger.Cancelled)
+		_, err := p.PlanRestore(r.Context(), RestoreRequest{Database: "shop"})
+		wantRequestError(r, err, "database", "list")
+		task := r.awaitState(r.backup("1").ID, ledger.Completed)
+		for _, n := range r.nodes {
+			n.w.Stop()
+		}
+		plan, err := p.PlanRestore(r.Context(), RestoreRequest{Database: "shop", Replace: true, Storage: "two"})
+		r.must(err)
+		if plan.Backup != task.Backup || plan.Target != "shop" || !plan.Replace || plan.StartBy.Sub(plan.Created) != 15*time.Minute || len(plan.Storages) != 1 {
+			r.Errorf("plan: %+v", plan)
+		}
+		for _, c := range []struct {
+			req         RestoreRequest
+			field, hint string
+		}{
+			{RestoreRequest{}, "backup", "id"},
+			{RestoreRequest{Backup: "nope"}, "backup", "list"},
+			{RestoreRequest{Backup: task.Backup, Database: "nope"}, "database", "shop"},
+			{RestoreRequest{Backup: task.Backup, Target: strings.Repeat("x", 64)}, "target", "63"},
+			{RestoreRequest{Backup: task.Backup, Target: "a\x00b"}, "target", "63"},
+			{RestoreRequest{Backup: task.Backup, Storage: "three"}, "storage", "one, two"},
+		} {
+			_, err := p.PlanRestore(r.Context(), c.req)
+			wantRequestError(r, err, c.field, c.hint)
+		}
+		err = p.holds(ledger.Backup{ID: "b", Copies: []ledger.Copy{{Storage: "one", State: "present"}, {Storage: "two", State: "missing"}}}, "two")
+		wantRequestError(r, err, "storage", "one")
+	})
+}
+
+func TestPlanLedgerAway(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.store.SetDown(true)
+		p := r.planner(nil)
+		if _, err := p.PlanBackup(r.Context(), BackupRequest{Database: "shop"}); !errors.Is(err, ledger.ErrUnavailable) {
+			r.Errorf("plan: %v", err)
+		}
+		if err := p.Cancel(r.Context(), "x", "ann"); !errors.Is(err, ledger.ErrUnavailable) {
+			r.Errorf("cancel: %v", err)
+		}
+	})
+}
+
+func TestNewPlannerChecksItsConfig(t *testing.T) {
+	inRig(t, func(r *rig) {
+		for _, cfg := range []PlannerConfig{{}, {Ledger: r.led, MaxAttempts: -1}, {Ledger: r.led, OnFailure: "shrug"}} {
+			if _, err := NewPlanner(cfg); err == nil {
+				r.Errorf("accepted %+v", cfg)
+			}
+		}
+	})
+}
