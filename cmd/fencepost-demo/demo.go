@@ -24,6 +24,9 @@ const (
 	killStored = 8 << 20   // and that each storage has taken
 )
 
+// followerWithin bounds the second kill; it is below the TTL of the daemons' profile, so that silence proves nothing yet.
+const followerWithin = 30 * time.Second
+
 type options struct {
 	daemon        string
 	keep, verbose bool
@@ -67,6 +70,10 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	done, err := d.killInTheMiddle(ctx)
 	if err != nil {
+		return err
+	}
+	d.out.line("\nA follower dies, with nothing to do and not started again until its recovery has ended\n")
+	if err := d.killFollower(ctx); err != nil {
 		return err
 	}
 	d.out.line("\nWhat must hold\n")
@@ -167,6 +174,45 @@ func (d *demo) killInTheMiddle(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	return outcome{kill: k, task: task}, d.tell(k)
+}
+
+// killFollower kills a node that does not lead and has nothing to do: so soon is a death proven and a fence up.
+func (d *demo) killFollower(ctx context.Context) error {
+	leader, err := d.awaitReady(ctx)
+	if err != nil {
+		return err
+	}
+	victim := d.nodes[slices.IndexFunc(d.nodes, func(n *node) bool { return n.name != leader })]
+	status, err := victim.client.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("ask %s for its run: %w", victim.name, err)
+	}
+	k := kill{node: victim.name, run: status.Run}
+	if k.at, k.killed, err = victim.kill(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, followerWithin)
+	defer cancel()
+	var rows []row
+	err = until(ctx, func() (bool, error) {
+		log, err := readLogs(d.nodes, k.at)
+		if err != nil {
+			return false, err
+		}
+		if rows, err = timeline(log, recoveryScenes(k, log)); err == nil && !closedBy(log, k, "refused") {
+			err = errors.New("its death was not proven by what its ports answer")
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the recovery of %s: %w", victim.name, err)
+	}
+	d.show(k, rows)
+	if err := victim.start(ctx); err != nil {
+		return err
+	}
+	_, err = d.awaitReady(ctx)
+	return err
 }
 
 // awaitUpload plans a backup and waits until a good part of it is under way to both storages.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,11 +38,11 @@ type scene struct {
 	optional bool
 }
 
-// timeline finds the scenes in the logs. What is missing is told in the error; the rows are whole without it.
-func timeline(log []entry, k kill) (rows []row, err error) {
+// timeline finds scenes in the logs. What is missing is told in the error; the rows are whole without it.
+func timeline(log []entry, scenes []scene) (rows []row, err error) {
 	slices.SortStableFunc(log, func(a, b entry) int { return a.Time.Compare(b.Time) })
 	var missing []string
-	for _, s := range scenes(k, log) {
+	for _, s := range scenes {
 		i := slices.IndexFunc(log, s.is)
 		if i >= 0 {
 			rows = append(rows, row{log[i].Time, log[i].by, s.tell(log[i])})
@@ -57,20 +56,19 @@ func timeline(log []entry, k kill) (rows []row, err error) {
 	return rows, err
 }
 
-func scenes(k kill, log []entry) []scene {
+// recoveryScenes are those of the death of a run and the recovery of its backups.
+func recoveryScenes(k kill, log []entry) []scene {
 	dead := func(msg string) func(entry) bool {
 		return func(e entry) bool {
 			return e.Msg == msg && e.Run == k.run && (e.Recovers == "" || e.Recovers == component)
 		}
 	}
-	ofTask := func(msg string) func(entry) bool {
-		return func(e entry) bool { return e.Msg == msg && e.Task == k.task }
-	}
+	proven := closedBy(log, k, "refused")
 	return []scene{
-		{name: "an election", optional: !k.leader || !closedBy(log, k, "refused"), is: func(e entry) bool {
+		{name: "an election", optional: !k.leader || !proven, is: func(e entry) bool {
 			return k.leader && e.Msg == "gms: standing for election, the leader is proven dead"
 		}, tell: func(entry) string { return "stands for election: the leader is proven dead" }},
-		{name: "the notice of the death", optional: !closedBy(log, k, "refused") && !closedBy(log, k, "lapsed"), is: dead("gms: closing run"),
+		{name: "the notice of the death", optional: !proven && !closedBy(log, k, "lapsed"), is: dead("gms: closing run"),
 			tell: func(e entry) string { return "death noticed: " + e.Why }},
 		{name: "a view without the run", is: dead("gms: run closed"), tell: func(e entry) string {
 			return fmt.Sprintf("view %d without %s, evidence: %s; seen by %s", e.Position, k.node, e.Evidence, seenBy(log, dead("gms: run closed"), k))
@@ -81,13 +79,22 @@ func scenes(k kill, log []entry) []scene {
 		{name: "a raised fence", is: dead("gms: fence raised"), tell: func(e entry) string {
 			return fmt.Sprintf("fence raised by %s, token %d", e.Appointee, e.Token)
 		}},
+		{name: "a lowered fence", is: dead("gms: recovery ended"), tell: func(entry) string { return "fence lowered" }},
+	}
+}
+
+// backupScenes are those of the task that ran there, and of the node's return.
+func backupScenes(k kill) []scene {
+	ofTask := func(msg string) func(entry) bool {
+		return func(e entry) bool { return e.Msg == msg && e.Task == k.task }
+	}
+	return []scene{
 		{name: "an adopted orphan", is: ofTask("app: task adopted"), tell: func(e entry) string {
 			return fmt.Sprintf("orphan adopted: task %s, token %d", e.Task, e.Token)
 		}},
 		{name: "a settled task", is: ofTask("task settled"), tell: func(e entry) string {
 			return fmt.Sprintf("attempt %d reverted: the task was %s and is %s again", k.attempt, e.Was, e.Is)
 		}},
-		{name: "a lowered fence", is: dead("gms: recovery ended"), tell: func(entry) string { return "fence lowered" }},
 		{name: "another attempt", is: func(e entry) bool {
 			return ofTask("attempt begins")(e) && e.Attempt == k.attempt+1
 		}, tell: func(e entry) string { return fmt.Sprintf("attempt %d begins", e.Attempt) }},
@@ -119,25 +126,30 @@ func seenBy(log []entry, is func(entry) bool, k kill) string {
 	return strings.Join(parts, ", ") + " ms"
 }
 
-// tell prints the time line of a kill.
+// tell prints the time line of the kill in the middle of the backup.
 func (d *demo) tell(k kill) error {
 	log, err := readLogs(d.nodes, k.at)
 	if err != nil {
 		return err
 	}
-	rows, missing := timeline(log, k)
+	rows, missing := timeline(log, append(recoveryScenes(k, log), backupScenes(k)...))
 	tombs, err := d.tombs(k)
 	if err != nil {
 		return err
 	}
 	rows = append(rows, tombs...)
-	rows = append(rows, row{k.at, k.node, killedText(k)}, row{k.restarted, k.node, fmt.Sprintf("started again, process %d", k.pid)})
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	rows = append(rows, row{k.restarted, k.node, fmt.Sprintf("started again, process %d", k.pid)})
 	d.out.line("\nAfter the kill, by the nodes' own logs\n")
-	for _, r := range rows {
+	d.show(k, rows)
+	return missing
+}
+
+// show prints rows in the order of their times, the kill first.
+func (d *demo) show(k kill, rows []row) {
+	slices.SortStableFunc(rows, func(a, b row) int { return a.at.Compare(b.at) })
+	for _, r := range slices.Concat([]row{{k.at, k.node, killedText(k)}}, rows) {
 		d.out.line("  %s  %-4s %s", since(r.at.Sub(k.at)), r.node, r.text)
 	}
-	return missing
 }
 
 func killedText(k kill) string {

@@ -46,7 +46,7 @@ func played(t *testing.T, text string) ([]entry, kill) {
 
 func TestTimeline(t *testing.T) {
 	log, k := played(t, script)
-	rows, err := timeline(log, k)
+	rows, err := timeline(log, append(recoveryScenes(k, log), backupScenes(k)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +58,9 @@ func TestTimeline(t *testing.T) {
 8 n1 view 77 without n2, evidence: refused; seen by n1 +8.0, n3 +9.0 ms
 8 n1 n3 is appointed to recover the work of n2
 11 n3 fence raised by n3, token 501
+22 n3 fence lowered
 13 n3 orphan adopted: task t1, token 502
 20 n3 attempt 1 reverted: the task was uploading and is planned again
-22 n3 fence lowered
 23 n3 attempt 2 begins
 90 n1 n2 is back in the view, as a new run
 99 n2 ready, having waited 7ms at the fence
@@ -90,7 +90,7 @@ func TestTimelineMisses(t *testing.T) {
 			changed = append(changed, line)
 		}
 		log, k := played(t, strings.Join(changed, "\n"))
-		if _, err := timeline(log, k); err == nil || !strings.HasSuffix(err.Error(), ": "+x.want) {
+		if _, err := timeline(log, append(recoveryScenes(k, log), backupScenes(k)...)); err == nil || !strings.HasSuffix(err.Error(), ": "+x.want) {
 			t.Errorf("%s: error %v, want one with %q", x.without, err, x.want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTimelineMisses(t *testing.T) {
 func TestTimelineOfANewerRun(t *testing.T) {
 	text := strings.ReplaceAll(strings.Replace(script, "closing", "opening", 1), `"evidence":"refused"`, `"evidence":"newer run"`)
 	log, k := played(t, text)
-	if rows, err := timeline(log, k); err != nil || !strings.Contains(rows[0].text, "evidence: newer run") {
+	if rows, err := timeline(log, append(recoveryScenes(k, log), backupScenes(k)...)); err != nil || !strings.Contains(rows[0].text, "evidence: newer run") {
 		t.Errorf("rows %v, error %v", rows, err)
 	}
 }
