@@ -64,8 +64,10 @@ func startChild(c command, grace time.Duration) (*child, error) {
 	return k, nil
 }
 
-// terminate asks the program to end, kills it after the grace, and returns when it is gone.
+// terminate asks the program to end, kills it after the grace, and returns when it is gone. What a wrapper script left of
+// itself goes with it: it would hold our pipes open.
 func (k *child) terminate() {
+	defer killGroup(k.cmd.Process.Pid)
 	k.asked.Do(func() { askToEnd(k.cmd.Process) })
 	timer := time.NewTimer(k.grace)
 	defer timer.Stop()
@@ -80,6 +82,7 @@ func (k *child) terminate() {
 // kill ends the program at once and returns when it is gone.
 func (k *child) kill() {
 	_ = k.cmd.Process.Kill()
+	killGroup(k.cmd.Process.Pid)
 	<-k.done
 }
 

@@ -13,3 +13,7 @@ func attach(cmd *exec.Cmd) {
 
 // askToEnd sends SIGTERM: pg_dump and pg_restore then cancel their query on the server before they end.
 func askToEnd(p *os.Process) { _ = p.Signal(syscall.SIGTERM) }
+
+// killGroup kills whoever is left of a child's process group. Process ids are given out in turn: this one is not taken
+// again in the moment since its end.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
