@@ -37,6 +37,8 @@ type Config struct {
 	// RetryAfter is how long a task that failed for a passing reason waits here before its next attempt; it doubles
 	// with each. Default 5 s.
 	RetryAfter time.Duration
+	// SweepEvery is how often what cannot count any more is removed from the storages; default 1 h.
+	SweepEvery time.Duration
 	// Writer is the program's version, for manifests.
 	Writer string
 	// Now is the clock of times that are stored; nil means time.Now. Waiting uses the real clock.
@@ -69,6 +71,7 @@ func (c *Config) complete() error {
 	orDefault(&c.PollEvery, 10*time.Second)
 	orDefault(&c.ProgressEvery, 2*time.Second)
 	orDefault(&c.RetryAfter, 5*time.Second)
+	orDefault(&c.SweepEvery, time.Hour)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -47,6 +47,8 @@
 // reverted in time stays claimed, and recovery finds it. A failure that may pass (source, storage away) is planned
 // again and counts as an attempt; any other ends the task with one sentence that says why.
 //
+// Sweep removes from the storages, again and again, what late owners left under tokens that cannot count any more.
+//
 // Tasks of the types delete and verify can be claimed by other components; this package has the helper Remove (manifest
 // first, then data) and the revert table's row, but does not run such tasks.
 package pipeline

@@ -37,8 +37,12 @@ func endOf(err error, t ledger.Task) ending {
 	return ending{state: ledger.Failed, reason: sentence(err), hint: hintOf(err)}
 }
 
-// hintOf is what a person may do about err; empty when nothing general can be said.
+// hintOf is what a person may do about err: its own hint, or a general one, or nothing.
 func hintOf(err error) string {
+	var own interface{ Hint() string }
+	if errors.As(err, &own) && own.Hint() != "" {
+		return own.Hint()
+	}
 	switch {
 	case errors.Is(err, source.ErrTargetExists):
 		return "restore under another target, or allow that it is replaced"

@@ -29,6 +29,9 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if _, err := src.Settle(ctx, a.source(), source.Prepared{}); err != nil {
+		return fmt.Errorf("settle earlier attempts: %w", err) // what an earlier Abort could not drop
+	}
 	r, err := src.Restore(ctx, a.source(), source.RestoreOptions{
 		Target: t.Target, Replace: t.Replace, KeepOld: a.cfg.KeepOld, Info: from.manifest.Source,
 	})

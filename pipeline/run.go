@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 // runClaimed takes the row of a claimed task, settles what earlier attempts left, and runs the attempt.
@@ -131,12 +132,13 @@ func (a *attempt) conclude(held context.Context, err error) (done, hold bool) {
 	switch {
 	case held.Err() != nil:
 		return false, true // the run is closed, or the worker is out of time: recovery has the task
+	case a.unclear, errors.Is(err, source.ErrSuperseded):
+		// The swap may have happened, or somebody else's did: whoever claims the task next, under a larger token, reads
+		// from the server what is so.
+		saveErr := a.save(held, nil, func(t *ledger.Task) { t.Error = e.reason })
+		return false, saveErr != nil && !fenced(saveErr)
 	case e.handsOff:
 		return false, false
-	case a.unclear:
-		// The swap may have happened: whoever claims the task next, under a larger token, reads it from the server.
-		saveErr := a.save(held, nil, func(t *ledger.Task) { t.Error = e.reason })
-		return false, saveErr != nil
 	}
 	if a.row().Type == ledger.Create {
 		if err := a.giveUp(held, e.reason); err != nil {

@@ -82,6 +82,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	w.endLoop = endLoop
 	w.loops.Go(func() { w.relay(loop) })
 	w.loops.Go(func() { w.watchCancels(w.base) })
+	w.loops.Go(func() { w.sweepLoop(loop) })
 	for _, t := range taskTypes() {
 		w.loops.Go(func() { w.claimLoop(loop, t) })
 	}

@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/storage"
+)
+
+// tombstoneFor is how long a tombstone stays: longer than any upload session lives, so that no late owner can commit
+// after it.
+const tombstoneFor = 8 * 24 * time.Hour
+
+// Sweep removes what cannot count any more (PROTOCOL.md 28): under each backup that has an entry, the data of every
+// token below the entry's, and of gone ones the entry's too, and tombstones of such tokens that are older than eight
+// days. It needs no claim: tokens of entries only grow, so what it removes is garbage for good. Backups without an entry
+// are not touched. The Worker calls it each Config.SweepEvery; it may be called at any time.
+func (w *Worker) Sweep(ctx context.Context) error {
+	var entries []ledger.Backup
+	for _, s := range []ledger.BackupState{ledger.BackupCreating, ledger.BackupCompleted, ledger.BackupGone} {
+		list, err := w.cfg.Ledger.Backups(ctx, ledger.BackupFilter{State: s})
+		if err != nil {
+			return fmt.Errorf("sweep storages: %w", err)
+		}
+		entries = append(entries, list...)
+	}
+	var errs []error
+	for name, st := range w.cfg.Catalog.Storages {
+		for _, b := range entries {
+			if err := w.sweepBackup(ctx, st, b); err != nil {
+				errs = append(errs, fmt.Errorf("sweep backup %s: %w", b.ID, &storageError{name: name, err: err}))
+				break // the storage is away: the next sweep goes on
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *Worker) sweepBackup(ctx context.Context, st storage.Storage, b ledger.Backup) error {
+	bound := b.Token
+	if b.State == ledger.BackupGone {
+		bound++
+	}
+	tomb := func(token uint64) Manifest {
+		return Tombstone(b.ID, token, "swept: a later attempt counts", w.cfg.Now().UTC())
+	}
+	if err := revertBelow(ctx, st, b.ID, bound, tomb); err != nil {
+		return err
+	}
+	found, err := attemptsOf(ctx, st, b.ID)
+	if err != nil {
+		return err
+	}
+	for token := range found {
+		if token >= bound {
+			continue
+		}
+		m, err := readManifest(ctx, st, b.ID, token)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if m.Manifest.Void && w.cfg.Now().Sub(m.Manifest.Created) > tombstoneFor {
+			if err := st.Delete(ctx, ManifestPath(b.ID, token)); err != nil {
+				return fmt.Errorf("delete tombstone: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// sweepLoop sweeps at intervals until ctx ends.
+func (w *Worker) sweepLoop(ctx context.Context) {
+	for pause(ctx, w.cfg.SweepEvery) == nil {
+		if _, _, err := w.cfg.Gate.Standing(ctx); err != nil {
+			continue
+		}
+		if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
+			w.cfg.Logger.WarnContext(ctx, "sweep not finished", "err", err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/storage"
+)
+
+// put stores an object behind the program's back, as a late owner does.
+func (r *rig) put(disk, name string) {
+	r.Helper()
+	_, err := r.disks[disk].Put(r.Context(), name, strings.NewReader("late"), storage.Condition{})
+	r.must(err)
+}
+
+func TestSweep(t *testing.T) {
+	inRig(t, func(r *rig) {
+		b := r.filled()
+		old := b.Token - 3
+		r.put("one", ObjectPath(b.Backup, old, "data"))
+		r.put("one", ObjectPath(b.Backup, b.Token+1, "data"))
+		r.put("one", ObjectPath("unknown", 1, "data"))
+		_, err := entomb(r.Context(), r.disks["one"], Tombstone(b.Backup, old, "test", time.Now()))
+		r.must(err)
+		n := r.node("n1", nil, nil)
+		r.must(n.w.Sweep(r.Context()))
+		whole := []string{
+			fmt.Sprintf("%d/data", b.Token), fmt.Sprintf("%d/database.sql", b.Token), fmt.Sprintf("%d/manifest.json", b.Token),
+			fmt.Sprintf("%d/data", b.Token+1), "1/data",
+		}
+		r.wantObjects("one", append([]string{fmt.Sprintf("%d/void", old)}, whole...)...)
+		timer := time.NewTimer(9 * 24 * time.Hour)
+		<-timer.C
+		r.must(n.w.Sweep(r.Context()))
+		r.wantObjects("one", whole...)
+	})
+}
+
+// What is left of a backup that came to nothing goes with the next sweep of any worker.
+func TestSweepOfGoneBackups(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.server.onWrite = func(_ context.Context, _ string, _ int64) error { return errBoom }
+		r.start("n1", nil, nil)
+		task := r.awaitState(r.backup("all").ID, ledger.Failed)
+		r.put("two", ObjectPath(task.Backup, task.Token, "data"))
+		timer := time.NewTimer(2 * time.Hour)
+		<-timer.C
+		r.wantObjects("two")
+	})
+}
