@@ -101,7 +101,6 @@ func (c *commander) repeat(ctx context.Context, cmd *wire.Command) (*wire.Result
 			hint := reply.GetLeader()
 			if hint != "" && hint != node && redirects < maxRedirects {
 				node = hint
-				backoff = firstBackoff
 				redirects++
 				continue
 			}

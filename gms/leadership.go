@@ -245,6 +245,9 @@ func (l *leading) change(ch serverChange, prev uint64) (err error) {
 	case demote:
 		l.g.log.Info("gms: node votes no more", "node", ch.node)
 		_, err = l.g.cons.Demote(ctx, ch.id(), prev)
+	case remove:
+		l.g.log.Info("gms: replaced home is removed", "node", ch.node, "home", ch.home)
+		_, err = l.g.cons.Remove(ctx, ch.id(), prev)
 	}
 	if errors.Is(err, consensus.ErrStale) {
 		return nil // somebody changed it meanwhile; the next tick looks again

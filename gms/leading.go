@@ -21,6 +21,8 @@ type leading struct {
 	term   uint64
 	former string // who led before
 	tick   time.Duration
+	proof  leaderProof
+	submit func(ctx context.Context, cmds []*wire.Command) ([]*wire.Result, uint64, error)
 
 	mu       sync.Mutex
 	det      *detect.Machine
@@ -45,11 +47,19 @@ type renewalAsk struct {
 	answer  func(*wire.RenewReply)
 }
 
+// leaderProof is what consensus knows of this node's leadership.
+type leaderProof interface {
+	// Verify proves that this node led at some time after the call began.
+	Verify(ctx context.Context) error
+	// Term is the highest term seen.
+	Term() uint64
+}
+
 func newLeading(ctx context.Context, g *Group, term uint64) *leading {
 	now := g.cfg.Clock.Now()
 	tick := min(max(g.cfg.Timing.TTL/20, 20*time.Millisecond), 250*time.Millisecond)
 	return &leading{
-		g: g, ctx: ctx, term: term, tick: tick,
+		g: g, ctx: ctx, term: term, tick: tick, proof: g.cons, submit: g.batch.submit,
 		det:     detect.New(detect.Settings{TTL: g.cfg.Timing.TTL, Tick: tick, NoRefused: g.cfg.NoRefused}, now),
 		runs:    make(map[state.RunID]state.Run),
 		reports: make(map[string]appliedReport), expiries: make(map[expiry]time.Duration),
@@ -210,10 +220,10 @@ func (l *leading) notePosition(run state.Run) {
 
 // commit proposes commands of the leader. What an earlier term of this node found out counts for nothing in a later one.
 func (l *leading) commit(cmds ...*wire.Command) error {
-	if l.g.cons.Term() != l.term {
+	if l.proof.Term() != l.term {
 		return errUnreached
 	}
-	_, _, err := l.g.batch.submit(l.ctx, cmds)
+	_, _, err := l.submit(l.ctx, cmds)
 	if err != nil && l.ctx.Err() == nil {
 		l.g.log.Debug("gms: leader's command did not commit", "error", err)
 	}

@@ -47,13 +47,13 @@ func (l *leading) acknowledge() {
 // prove proves that this node leads in this very term, whose first entry is applied: another term of this node's may have
 // begun that is not known here yet.
 func (l *leading) prove() error {
-	if l.g.cons.Term() != l.term {
+	if l.proof.Term() != l.term {
 		return errTermEnded
 	}
-	if err := l.g.cons.Verify(l.ctx); err != nil {
+	if err := l.proof.Verify(l.ctx); err != nil {
 		return err
 	}
-	if l.g.cons.Term() != l.term {
+	if l.proof.Term() != l.term {
 		return errTermEnded
 	}
 	return nil

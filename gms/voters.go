@@ -34,6 +34,7 @@ const (
 	addNonvoter serverAct = iota + 1
 	promote
 	demote
+	remove
 )
 
 type serverChange struct {
@@ -43,6 +44,8 @@ type serverChange struct {
 
 // planVoters decides the next single change of the Raft configuration, or none (DESIGN.md section 5, "Forming"):
 //
+//   - a home whose node stands with another one was replaced by an operator, and goes: it would bar the other, since no two
+//     servers may have one name;
 //   - who stands and is not in it follows first, as a non-voter, while there is room;
 //   - a caught-up follower is promoted while there are fewer voters than the largest odd number that voters and standing
 //     members allow, or while one of the voters is dead;
@@ -57,8 +60,14 @@ func planVoters(config []server, standing []standingNode, voters, followers int)
 	for _, n := range standing {
 		byID[n.id()] = n
 	}
+	names := make(map[string]bool, len(standing))
+	for _, n := range standing {
+		names[n.node] = true
+	}
+	taken := make(map[string]bool, len(config))
 	for _, s := range config {
 		in[s.id()] = s
+		taken[s.node] = true
 		if !s.voter {
 			nonvoters++
 			continue
@@ -68,12 +77,17 @@ func planVoters(config []server, standing []standingNode, voters, followers int)
 			dead = append(dead, s)
 		}
 	}
+	for _, s := range config {
+		if _, ok := byID[s.id()]; !ok && names[s.node] && (!s.voter || len(voting)-len(dead) > len(voting)/2) {
+			return serverChange{remove, s}, true
+		}
+	}
 	eligible := 0
 	for _, n := range standing {
 		if n.votes {
 			eligible++
 		}
-		if _, known := in[n.id()]; !known && nonvoters < followers {
+		if _, known := in[n.id()]; !known && !taken[n.node] && nonvoters < followers {
 			return serverChange{addNonvoter, server{node: n.node, home: n.home}}, true
 		}
 	}

@@ -112,3 +112,34 @@ func applyChange(config []server, ch serverChange) []server {
 	}
 	panic(fmt.Sprintf("change of an unknown server %v", ch))
 }
+
+// TestPlanVotersReplacedHome: no two servers may have one name, so the old home goes before the new one comes, but never
+// at the price of the majority.
+func TestPlanVotersReplacedHome(t *testing.T) {
+	up := func(names ...string) (list []standingNode) {
+		for _, n := range names {
+			list = append(list, standingNode{node: n[:1], home: n[1:], votes: true, caughtUp: true})
+		}
+		return list
+	}
+	config := []server{{"a", "h", true}, {"b", "h", true}, {"c", "h", true}}
+	var done []string
+	for {
+		ch, ok := planVoters(config, up("ah", "bh", "cnew"), 3, 16)
+		if !ok {
+			break
+		}
+		done = append(done, fmt.Sprint(ch.act == remove, ch.id()))
+		if ch.act == remove {
+			config = config[:2]
+			continue
+		}
+		config = applyChange(config, ch)
+	}
+	if got, want := strings.Join(done, ", "), "truec/h, falsec/new, falsec/new"; got != want {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	if ch, ok := planVoters([]server{{"a", "h", true}, {"b", "h", true}, {"c", "h", true}}, up("ah", "cnew"), 3, 16); ok {
+		t.Errorf("with one healthy voter of three: %+v", ch)
+	}
+}

@@ -1,0 +1,5 @@
+package gms
+
+const processEnv = "FENCEPOST_TEST_PROCESS"
+
+func runProcess() int { return 0 }
