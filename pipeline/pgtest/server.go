@@ -56,9 +56,9 @@ type Server struct {
 const startAttempts = 5
 
 // Start makes a server in dir and returns when it accepts connections. dir is made when missing and must be empty; ""
-// makes one in the system's temporary directory. When run as root, each parent of dir must let other users through. An
-// error leaves nothing behind (but a directory that was there before, emptied). ctx bounds the start only; the caller
-// ends the server with Stop.
+// makes one in memory (/dev/shm) when there is plenty and the data need not last, else in the system's temporary
+// directory. When run as root, each parent of dir must let other users through. An error leaves nothing behind, dir
+// neither. ctx bounds the start only; the caller ends the server with Stop.
 func Start(ctx context.Context, dir string, o Options) (*Server, error) {
 	bin := o.BinDir
 	if bin == "" {
@@ -74,7 +74,7 @@ func Start(ctx context.Context, dir string, o Options) (*Server, error) {
 	if o.Password == "" {
 		o.Password = rand.Text()
 	}
-	if dir, err = makeDir(dir, who); err != nil {
+	if dir, err = makeDir(dir, tempDir(o.Durable), who); err != nil {
 		return nil, err
 	}
 	if err := initDB(ctx, bin, dir, o.Password, who); err != nil {
@@ -92,9 +92,9 @@ func Start(ctx context.Context, dir string, o Options) (*Server, error) {
 }
 
 // makeDir makes the server's directory, or takes an empty one, and gives it to the server's user.
-func makeDir(dir string, who *account) (string, error) {
+func makeDir(dir, temp string, who *account) (string, error) {
 	if dir == "" {
-		made, err := os.MkdirTemp("", "pgtest-")
+		made, err := os.MkdirTemp(temp, "pgtest-")
 		if err != nil {
 			return "", fmt.Errorf("make a directory for the server: %w", err)
 		}
