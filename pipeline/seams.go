@@ -31,8 +31,8 @@ type Claim struct {
 
 // Locker gives claims. Methods may block on the group until ctx ends and are safe for concurrent use.
 type Locker interface {
-	// Claim gives the item to the node's present run, or answers ErrBusy at once. It excludes the item whatever the
-	// round trip. An error of another kind means unknown: the claim may be held, and the implementation gives it back.
+	// Claim gives the item to the node's present run, or answers ErrBusy at once when anybody holds it, this very run
+	// included, or it is an orphan. It excludes the item whatever the round trip. An error of another kind means unknown: the claim may be held, and the implementation gives it back.
 	Claim(ctx context.Context, component, item string, roundTrip int) (Claim, error)
 	// Complete ends a claim whose item is done. A claim that has moved meanwhile is no error.
 	Complete(ctx context.Context, c Claim) error
