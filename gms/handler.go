@@ -267,6 +267,7 @@ func (h handler) HomePosition(_ context.Context, r *wire.HomePositionRequest) (*
 			return
 		}
 		reply.Known, reply.Index = true, n.GetPosition()
+		_, reply.Standing = openRunOf(m, r.GetNode())
 		reply.OtherHome = string(n.GetHome()) != string(r.GetHome()) && !n.GetReplaced()
 	})
 	if l := h.g.leadingNow(); l != nil && reply.Known && !reply.OtherHome {

@@ -3,7 +3,6 @@ package gms
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/wire"
@@ -45,7 +44,7 @@ func (g *Group) checkHome(ctx context.Context) error {
 // judgeHome compares what a member has on record with what the home holds.
 func (g *Group) judgeHome(r *wire.HomePositionReply, last uint64) error {
 	switch {
-	case r.GetOtherHome() && g.nameStands():
+	case r.GetOtherHome() && r.GetStanding():
 		return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrNameTaken), takenName)
 	case r.GetOtherHome():
 		return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrOtherHome), otherHome(g.cfg.Node))
@@ -53,14 +52,6 @@ func (g *Group) judgeHome(r *wire.HomePositionReply, last uint64) error {
 		return g.refused(fmt.Errorf("start %s: %w: the group knows it to have held index %d, it holds %d", g.cfg.Node, ErrOlderHome, r.GetIndex(), last), emptyHome(g.cfg.Node))
 	}
 	return nil
-}
-
-// nameStands tells whether gossip holds a run of this node's name alive that is of another home.
-func (g *Group) nameStands() bool {
-	list, _ := g.peers.alive()
-	return slices.ContainsFunc(list, func(p peer) bool {
-		return p.meta.GetNode() == g.cfg.Node && string(p.meta.GetHome()) != string(g.home.id[:])
-	})
 }
 
 // Remedies for people.

@@ -1287,6 +1287,7 @@ type HomePositionReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Known         bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
 	OtherHome     bool                   `protobuf:"varint,2,opt,name=other_home,json=otherHome,proto3" json:"other_home,omitempty"` // the node is on record with another home
+	Standing      bool                   `protobuf:"varint,5,opt,name=standing,proto3" json:"standing,omitempty"`                    // a run of the node is open
 	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
 	ClusterId     []byte                 `protobuf:"bytes,4,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1333,6 +1334,13 @@ func (x *HomePositionReply) GetKnown() bool {
 func (x *HomePositionReply) GetOtherHome() bool {
 	if x != nil {
 		return x.OtherHome
+	}
+	return false
+}
+
+func (x *HomePositionReply) GetStanding() bool {
+	if x != nil {
+		return x.Standing
 	}
 	return false
 }
@@ -1450,11 +1458,12 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06leader\x18\x03 \x01(\tR\x06leader\"=\n" +
 	"\x13HomePositionRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
-	"\x04home\x18\x02 \x01(\fR\x04home\"}\n" +
+	"\x04home\x18\x02 \x01(\fR\x04home\"\x99\x01\n" +
 	"\x11HomePositionReply\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x1d\n" +
 	"\n" +
-	"other_home\x18\x02 \x01(\bR\totherHome\x12\x14\n" +
+	"other_home\x18\x02 \x01(\bR\totherHome\x12\x1a\n" +
+	"\bstanding\x18\x05 \x01(\bR\bstanding\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x04 \x01(\fR\tclusterId2\x83\x04\n" +
