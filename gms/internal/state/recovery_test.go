@@ -147,22 +147,21 @@ func TestRule09_RecoveriesOfOneNodeFollowOneAnother(t *testing.T) {
 }
 
 func TestRule09_OfTwoThatOneEntryClosedTheOlderGoesFirst(t *testing.T) {
-	r := newRig(t)
-	r.open("B1", "backup")
-	for _, name := range []string{"A1", "A2", "A3", "A4", "A5", "A6"} {
-		r.open(name, "backup")
-	}
-	next := opening(r, "A", "A7", "backup")
-	r.apply(command(RunID{}, next), command(RunID{}, closingOf("A7", wire.Evidence_EVIDENCE_REFUSED)))
-	m, err := Restore(r.m.Snapshot())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.m = m
-	for _, name := range []string{"A1", "A2", "A3", "A4", "A5", "A6", "A7"} {
-		r.state(appointed, "backup", name)
-		r.acquire("backup", name)
-		r.release("backup", name)
+	for _, last := range []string{"A2", "A3", "A4", "A5", "A6", "A7", "A8"} { // whichever id is the smaller one
+		r := newRig(t)
+		r.open("B1", "backup")
+		r.open("A1", "backup")
+		r.apply(command(RunID{}, opening(r, "A", last, "backup")), command(RunID{}, closingOf(last, wire.Evidence_EVIDENCE_REFUSED)))
+		m, err := Restore(r.m.Snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.m = m
+		for _, name := range []string{"A1", last} {
+			r.state(appointed, "backup", name)
+			r.acquire("backup", name)
+			r.release("backup", name)
+		}
 	}
 }
 
@@ -193,5 +192,18 @@ func TestRule10_FencedFromTheClosingToTheEnd(t *testing.T) {
 	fenced(false, "released")
 	if r.m.IsFenced("backup", "B") || r.m.IsFenced("verify", "A") {
 		t.Error("something else is fenced")
+	}
+}
+
+func TestACrashLoopDoesNotGrowARecovery(t *testing.T) {
+	r := newRig(t)
+	r.open("A1", "backup")
+	r.close("A1")
+	for _, name := range []string{"B1", "B2", "B3", "B4", "B5"} {
+		r.open(name, "backup")
+		r.close(name)
+	}
+	if rec := r.state(waiting, "backup", "A1"); len(rec.GetTried()) > 1 {
+		t.Errorf("%d runs that never come back are remembered", len(rec.GetTried()))
 	}
 }
