@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+	"github.com/fencepost/fencepost/pipeline/ledger/embedded/embeddedtest"
 	"github.com/fencepost/fencepost/pipeline/ledger/ledgertest"
 	"github.com/fencepost/fencepost/pipeline/processor"
 	"github.com/fencepost/fencepost/pipeline/processor/zstd"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is a group of nodes in memory: one ledger, one database server, two storages. Its time is synctest's.
 type rig struct {
 	*testing.T
-	store  *ledgertest.Store
+	store  *embeddedtest.Store
 	led    *embedded.Ledger
 	server *fakeServer
 	disks  map[string]*mem.Storage
@@ -53,7 +54,7 @@ type node struct {
 // inRig runs a test in a bubble with fake time.
 func inRig(t *testing.T, test func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
-		store := ledgertest.NewStore()
+		store := embeddedtest.NewStore()
 		led, err := embedded.New(embedded.Config{Store: store})
 		if err != nil {
 			t.Fatal(err)

@@ -273,3 +273,22 @@ func await(t *testing.T, what string, done func() bool) {
 		}
 	}
 }
+
+func TestHold(t *testing.T) {
+	srv := shared.Server(t)
+	srv.NamedDatabase(t, "held")
+	srv.Exec(t, "held", "CREATE TABLE rows (i int)")
+	held := func() string {
+		return srv.Text(t, "held", "SELECT count(*) FROM pg_locks WHERE relation = 'rows'::regclass AND mode = 'AccessExclusiveLock'")
+	}
+	release := srv.Hold(t, "held", "LOCK TABLE rows; INSERT INTO rows VALUES (1)")
+	if n := held(); n != "1" {
+		t.Errorf("%s locks are held, want 1", n)
+	}
+	release()
+	release()
+	srv.Exec(t, "held", "LOCK TABLE rows; INSERT INTO rows VALUES (2)") // waits until the session is gone
+	if got := srv.Text(t, "held", "SELECT string_agg(i::text, ',') FROM rows"); got != "2" {
+		t.Errorf("rows %s: the held transaction was not rolled back", got)
+	}
+}

@@ -45,6 +45,7 @@ var rows = []row{
 	{pkg: "pipeline/ledger/postgres", may: []string{"pipeline/ledger", "pipeline/source"}},
 	{pkg: "pipeline/storage/storagetest", may: []string{"pipeline/storage"}},
 	{pkg: "pipeline/ledger/ledgertest", may: []string{"pipeline/ledger", "pipeline/source"}},
+	{pkg: "pipeline/ledger/embedded/embeddedtest", may: []string{"pipeline/ledger/embedded", "pipeline/ledger/ledgertest"}},
 	{pkg: "pipeline/pgtest"},
 	{pkg: "pipeline/component", may: []string{"pipeline/ledger"}},
 	{pkg: "pipeline", may: []string{
@@ -64,7 +65,7 @@ var rows = []row{
 			"signals", "gms", "recovery/...", "pipeline/...", "configs",
 			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web",
 		},
-		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/ledger/ledgertest"},
+		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest"},
 	},
 	{pkg: "cmd/internal/arch"},
 	{pkg: "cmd/internal/e2e", may: []string{"..."}},
@@ -79,6 +80,7 @@ var rows = []row{
 // testOnly are packages whose ordinary files serve tests; they may import test libraries.
 var testOnly = []string{
 	"gms/gmstest", "pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/ledger/ledgertest",
+	"pipeline/ledger/embedded/embeddedtest",
 	"cmd/internal/arch", "cmd/internal/e2e", "cmd/internal/runbook",
 }
 

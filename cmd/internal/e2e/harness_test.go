@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +17,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/pipeline"
@@ -361,14 +360,17 @@ func database(t *testing.T, sql ...string) string {
 
 func execute(t *testing.T, dsn, sql string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
+	pg.Server(t).Exec(t, nameIn(t, dsn), sql)
+}
+
+// nameIn is the database that a DSN names.
+func nameIn(t *testing.T, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal("a DSN of the test server is no URL")
 	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // bulk is SQL that makes a table of about that many megabytes that hardly compress.

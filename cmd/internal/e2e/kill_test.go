@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
@@ -117,30 +115,17 @@ func TestKillWhileCreating(t *testing.T) {
 	dsn := database(t, bulk("goods", 1))
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}})
 	c.up()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	tx, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE goods IN ACCESS EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	unlock := pg.Server(t).Hold(t, nameIn(t, dsn), "LOCK TABLE goods IN ACCESS EXCLUSIVE MODE")
 	task := c.backup("n2")
 	owner := c.reaches("n2", task.ID, "creating", nil).Node
-	c.until("pg_dump waits for the lock", func() bool { return waiting(t, dsn) > 0 })
+	c.until("pg_dump waits for the lock", func() bool { return waiting(t, dsn) })
 	c.kill(owner)
 	by := c.survivor(owner)
 	c.until("another attempt began", func() bool {
 		got, err := c.client(by).Task(c.ctx, task.ID)
 		return err == nil && got.Attempt == 2
 	})
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	done := c.finishes(by, task.ID)
 	if done.Node == owner || done.Attempt != 2 {
 		t.Errorf("completed by %s, attempt %d", done.Node, done.Attempt)
@@ -148,19 +133,10 @@ func TestKillWhileCreating(t *testing.T) {
 	c.oneBackup(by)
 }
 
-// waiting counts the sessions that wait for a lock. The view is frozen within a transaction, so it has a session of its own.
-func waiting(t *testing.T, dsn string) (n int) {
+// waiting tells whether a session of the database waits for a lock.
+func waiting(t *testing.T, dsn string) bool {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return pg.Server(t).Text(t, nameIn(t, dsn), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") != "0"
 }
 
 // slowRows is a table whose restore takes seconds: each row's check sleeps.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+	"github.com/fencepost/fencepost/pipeline/ledger/embedded/embeddedtest"
 	"github.com/fencepost/fencepost/pipeline/ledger/ledgertest"
 )
 
@@ -24,9 +25,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func open(t *testing.T, cfg embedded.Config) (*embedded.Ledger, *ledgertest.Store) {
+func open(t *testing.T, cfg embedded.Config) (*embedded.Ledger, *embeddedtest.Store) {
 	t.Helper()
-	store := ledgertest.NewStore()
+	store := embeddedtest.NewStore()
 	cfg.Store = store
 	led, err := embedded.New(cfg)
 	if err != nil {
@@ -37,7 +38,7 @@ func open(t *testing.T, cfg embedded.Config) (*embedded.Ledger, *ledgertest.Stor
 }
 
 // take plans, claims and takes a task.
-func take(t *testing.T, led *embedded.Ledger, store *ledgertest.Store, id string) (ledger.Guard, ledger.Task) {
+func take(t *testing.T, led *embedded.Ledger, store *embeddedtest.Store, id string) (ledger.Guard, ledger.Task) {
 	t.Helper()
 	if err := led.Plan(t.Context(), ledger.Task{ID: id, Type: ledger.Create, MaxAttempts: 1, Backup: id}); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func take(t *testing.T, led *embedded.Ledger, store *ledgertest.Store, id string
 }
 
 func TestNewChecksItsConfig(t *testing.T) {
-	for _, cfg := range []embedded.Config{{}, {Store: ledgertest.NewStore(), History: -1}} {
+	for _, cfg := range []embedded.Config{{}, {Store: embeddedtest.NewStore(), History: -1}} {
 		if _, err := embedded.New(cfg); err == nil {
 			t.Errorf("accepted %+v", cfg)
 		}
@@ -229,7 +230,7 @@ func TestTooLargeRowIsRefused(t *testing.T) {
 }
 
 func TestConditionErrorSaysWhich(t *testing.T) {
-	store := ledgertest.NewStore()
+	store := embeddedtest.NewStore()
 	for _, c := range []embedded.Condition{
 		{Kind: embedded.VersionIs, Key: "task/x", Version: 7},
 		{Kind: embedded.RunOpen, Run: "aa"},

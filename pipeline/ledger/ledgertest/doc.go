@@ -1,9 +1,10 @@
 // Package ledgertest holds what every ledger is tested with: Run, the conformance suite of the contract in package
-// ledger, and Store, an exact replicated map in memory whose runs, claims and fences a test controls.
+// ledger. A ledger's own tests bring the group that it lives in: something whose runs, claims and fences a test controls
+// (for the embedded ledger that is embeddedtest.Store).
 //
 //	func TestConformance(t *testing.T) {
 //		ledgertest.Run(t, func(t *testing.T) (ledger.Ledger, ledgertest.Group) {
-//			store := ledgertest.NewStore()
+//			store := embeddedtest.NewStore()
 //			led, err := embedded.New(embedded.Config{Store: store})
 //			...
 //			return led, store
@@ -14,9 +15,5 @@
 // recoverer adopt them, raises fences. A ledger that learns of a death only by ShutOut passes as well as one that checks
 // where it applies: the suite always shuts out before it demands that the dead stay dead.
 //
-// Faults of Store are switched on by the test: SetDown (nothing is reached), LoseAnswers (a commit takes effect and its
-// answer is lost), BeforeCommit (a hook in which a zombie can be paused with its transaction ready). Tokens come from
-// one counter that only grows, as in the group.
-//
-// Nothing here is meant for production: Store keeps everything in one locked map and forgets it with the process.
+// Tokens of a Group come from one counter that only grows, as in the real one.
 package ledgertest
