@@ -45,7 +45,7 @@ var rows = []row{
 	{pkg: "pipeline/ledger/postgres", may: []string{"pipeline/ledger", "pipeline/source"}},
 	{pkg: "pipeline/storage/storagetest", may: []string{"pipeline/storage"}},
 	{pkg: "pipeline/ledger/ledgertest", may: []string{"pipeline/ledger", "pipeline/source"}},
-	{pkg: "pipeline/ledger/embedded/embeddedtest", may: []string{"pipeline/ledger/embedded", "pipeline/ledger/ledgertest"}},
+	{pkg: "pipeline/ledger/embedded/embeddedtest", may: []string{"pipeline/ledger", "pipeline/ledger/embedded", "pipeline/ledger/ledgertest"}},
 	{pkg: "pipeline/pgtest"},
 	{pkg: "pipeline/component", may: []string{"pipeline/ledger"}},
 	{pkg: "pipeline", may: []string{
