@@ -121,6 +121,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.cancel = cancel
 	a.setState("joining")
 	a.joining.Go(func() { a.watch(run) })
+	a.joining.Go(func() { a.tidy(run) })
 	a.joining.Go(func() {
 		if err := a.join(run); err != nil && run.Err() == nil {
 			a.fail(err)
