@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
@@ -23,6 +24,10 @@ type bridge struct {
 	worker  *pipeline.Worker
 	granted func(ctx context.Context, token uint64) error // told of each token before it is used
 	log     *slog.Logger
+
+	mu   sync.Mutex
+	open context.Context                     // of the present run
+	held map[context.Context]context.Context // asked under → ends with the run too
 }
 
 var (
@@ -76,9 +81,31 @@ func (b *bridge) Standing(ctx context.Context) (pipeline.Standing, context.Conte
 	if standing, _ := b.group.Standing(); !ok || run == "" || standing != gms.Held {
 		return pipeline.Standing{}, nil, fmt.Errorf("node %s may not start work: its lease is not held", node)
 	}
-	held, cancel := context.WithCancelCause(ctx)
-	context.AfterFunc(open, func() { cancel(context.Cause(open)) })
-	return pipeline.Standing{Node: node, Run: run}, held, nil
+	return pipeline.Standing{Node: node, Run: run}, b.under(ctx, open), nil
+}
+
+// under is a context that ends with ctx or with the run, made once for the two: the worker asks at every look.
+func (b *bridge) under(ctx, open context.Context) context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open != open {
+		b.open, b.held = open, make(map[context.Context]context.Context)
+	}
+	held, ok := b.held[ctx]
+	if !ok {
+		var cancel context.CancelCauseFunc
+		held, cancel = context.WithCancelCause(ctx)
+		context.AfterFunc(open, func() { cancel(context.Cause(open)) })
+		b.held[ctx] = held
+		context.AfterFunc(held, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.open == open {
+				delete(b.held, ctx)
+			}
+		})
+	}
+	return held
 }
 
 // AwaitUnfenced implements pipeline.Gate.
