@@ -47,24 +47,29 @@ type demo struct {
 // store is one storage of the group.
 type store struct{ name, dir string }
 
-// run is the whole demo; whatever was started is gone when it returns.
-func (d *demo) run(ctx context.Context) (err error) {
-	asked := ctx
+// run is the whole demo; whatever was started is gone when it returns. The end of asked is Ctrl-C.
+func (d *demo) run(asked context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(asked, limit, fmt.Errorf("the demo has taken longer than %v", limit))
 	defer cancel()
-	defer func() {
-		switch {
-		case asked.Err() != nil && err != nil:
-			err = errors.New("interrupted")
-		case err != nil:
-			d.showTrouble()
-		}
-		err = errors.Join(err, d.cleanUp())
-	}()
+	err := d.play(ctx)
+	switch {
+	case err == nil:
+	case asked.Err() != nil:
+		err = errors.New("interrupted")
+	default:
+		d.showTrouble()
+	}
+	if d.keep && asked.Err() == nil && len(d.nodes) > 0 {
+		d.lookAround(asked, err)
+	}
+	return errors.Join(err, d.cleanUp(), d.nothingLeft(context.WithoutCancel(asked)))
+}
+
+func (d *demo) play(ctx context.Context) error {
 	if err := ownStrays(); err != nil {
 		return err
 	}
-	d.out.line("fencepost demo: three nodes, one backup, one kill -9\n")
+	d.out.line("fencepost demo: three nodes, a backup, and kill -9\n")
 	if err := d.setUp(ctx); err != nil {
 		return err
 	}
@@ -72,24 +77,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.out.line("\nA follower dies, with nothing to do and not started again until its recovery has ended\n")
 	if err := d.killFollower(ctx); err != nil {
 		return err
 	}
 	d.out.line("\nWhat must hold\n")
-	if err := d.check(ctx, done); err != nil {
-		if d.keep && asked.Err() == nil {
-			d.out.line("  FAIL %v", err)
-			d.lookAround(asked)
-		}
+	if err := d.check(ctx, done); err != nil || d.keep {
 		return err
 	}
-	if d.keep {
-		d.out.line("\nPASS so far; everything stays up.")
-		d.lookAround(asked)
-		asked = context.WithoutCancel(asked) // Ctrl-C is no interruption here
-	}
-	return d.tearDown(context.WithoutCancel(ctx))
+	return d.stopNodes(ctx)
 }
 
 // setUp brings up the server, the sample and the nodes.
@@ -178,6 +173,7 @@ func (d *demo) killInTheMiddle(ctx context.Context) (outcome, error) {
 
 // killFollower kills a node that does not lead and has nothing to do: so soon is a death proven and a fence up.
 func (d *demo) killFollower(ctx context.Context) error {
+	d.out.line("\nA follower dies, with nothing to do; it is started again when its recovery has ended\n")
 	leader, err := d.awaitReady(ctx)
 	if err != nil {
 		return err

@@ -9,9 +9,14 @@ import (
 	"time"
 )
 
-// lookAround says how to look at what is up, and waits for the end of ctx: Ctrl-C.
-func (d *demo) lookAround(ctx context.Context) {
+// lookAround says how to look at what is up, and waits for the end of ctx: Ctrl-C. err is what did not hold.
+func (d *demo) lookAround(ctx context.Context, err error) {
 	cli := beside("fencepost")
+	if err != nil {
+		d.out.fail(err)
+	} else {
+		d.out.line("\nAll of it held. Everything stays up.")
+	}
 	d.out.line("\nEach node answers at its socket:\n")
 	for _, n := range d.nodes {
 		d.out.line("  %s   %s   process %d, log %s", n.name, n.socket, n.pid(), n.logs[len(n.logs)-1])
@@ -30,11 +35,11 @@ func (d *demo) lookAround(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// stopWithin is how long the nodes may take to stop in order.
+// stopWithin is how long the nodes may take to stop in order; they have nothing to do any more.
 const stopWithin = time.Minute
 
-// tearDown stops the nodes in order, removes everything and makes sure that nothing is left.
-func (d *demo) tearDown(ctx context.Context) error {
+// stopNodes stops the nodes in order and makes sure that they leave no half things in the storages.
+func (d *demo) stopNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stopWithin, fmt.Errorf("not within %v", stopWithin))
 	defer cancel()
 	ended := make(chan error, len(d.nodes))
@@ -57,14 +62,17 @@ func (d *demo) tearDown(ctx context.Context) error {
 			return fmt.Errorf("after the nodes stopped, storage %s: %s", s.name, strings.Join(c.problems, "; "))
 		}
 	}
-	if err := d.cleanUp(); err != nil {
-		return err
-	}
-	return d.nothingLeft(ctx)
+	d.out.ok("the nodes stop in order")
+	return nil
 }
 
-// nothingLeft looks for processes that are still below this one, and for the folder.
+// nothingLeft makes sure that no process is below this one any more, and that the folder is gone.
 func (d *demo) nothingLeft(ctx context.Context) error {
+	if d.dir == "" {
+		return nil // nothing was started
+	}
+	ctx, cancel := context.WithTimeout(ctx, childrenWithin)
+	defer cancel()
 	var left []process
 	err := until(ctx, func() (bool, error) {
 		all, err := family(os.Getpid())
@@ -77,6 +85,5 @@ func (d *demo) nothingLeft(ctx context.Context) error {
 	if _, err := os.Stat(d.dir); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("directory %s is left", d.dir)
 	}
-	d.out.ok("nodes and server stopped in order; no process and no file of the demo is left")
 	return nil
 }

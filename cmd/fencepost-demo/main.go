@@ -60,7 +60,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		d.out.fail(err)
 		return 1
 	}
-	d.out.line("\nPASS in %.0f s", d.out.elapsed().Seconds())
+	d.out.line("\nNo process and no file of the demo is left.\n\nPASS in %.0f s", d.out.elapsed().Seconds())
 	return 0
 }
 
