@@ -23,8 +23,8 @@
 //   - Close works from the source's side to the object's side and stops at the first error: when one layer could not be
 //     completed, the layers below it get no end marker either.
 //   - A reader answers io.EOF only when every layer saw its own end and nothing follows. A cut is [ErrTruncated], a
-//     changed byte [ErrCorrupt], an appendix [ErrTrailing]; errors of the underlying reader come through unchanged in
-//     kind. What was read before such an error must not be kept.
+//     changed byte [ErrCorrupt], an appendix [ErrTrailing], a stream that no key opens [ErrKey]; errors of the underlying
+//     reader come through unchanged in kind. What was read before such an error must not be kept.
 //   - A chain is checked before the first byte: two processors of one precedence or one name are refused, and so is a
 //     name that no processor answers to.
 //

@@ -13,6 +13,9 @@ var (
 	ErrCorrupt = errors.New("stream is corrupt")
 	// ErrTrailing: bytes follow the end of the stream.
 	ErrTrailing = errors.New("bytes after the end of the stream")
+	// ErrKey: the stream is encrypted and none of the keys at hand opens it. It is found at the stream's beginning,
+	// mostly by Unwrap itself, before a byte of content is read.
+	ErrKey = errors.New("no key fits")
 )
 
 // A Processor is a byte filter with an inverse: a compressor, an encryption. It is a value, safe for concurrent use;
@@ -24,11 +27,12 @@ type Processor interface {
 	// Precedence orders processors: the higher one sees the source's bytes first (compress 100 before encrypt 50). Two
 	// processors of one chain never share a precedence.
 	Precedence() int
-	// Wrap returns a writer whose bytes go through the filter to w. Close completes the stream (end marker, checksum)
-	// and does not close w; without Close what was written is detectably cut, and nothing has to be released. After an
-	// error every call fails.
+	// Wrap returns a writer whose bytes go through the filter to w. It may write the stream's header at once. Close
+	// completes the stream (end marker, checksum) and does not close w; without Close what was written is detectably
+	// cut, and nothing has to be released. After an error every call fails.
 	Wrap(w io.Writer) (io.WriteCloser, error)
 	// Unwrap returns a reader of the original bytes. It answers io.EOF only after the end marker was seen and nothing
-	// follows; a cut stream is ErrTruncated, never a clean end. Close releases resources and does not close r.
+	// follows; a cut stream is ErrTruncated, never a clean end. Unwrap may read the stream's header from r, and then
+	// answers with what is wrong with it. Close releases resources and does not close r.
 	Unwrap(r io.Reader) (io.ReadCloser, error)
 }

@@ -37,6 +37,7 @@ var rows = []row{
 	{pkg: "pipeline/processor/zstd", may: []string{"pipeline/processor"}},
 	{pkg: "pipeline/processor/gzip", may: []string{"pipeline/processor"}},
 	{pkg: "pipeline/processor/age", may: []string{"pipeline/processor"}},
+	{pkg: "pipeline/processor/processortest", may: []string{"pipeline/processor"}},
 	{pkg: "pipeline/storage/local", may: []string{"pipeline/storage"}},
 	{pkg: "pipeline/storage/mem", may: []string{"pipeline/storage"}},
 	{pkg: "pipeline/storage/s3", may: []string{"pipeline/storage"}},
