@@ -56,14 +56,17 @@ func word(e Event) string {
 
 func TestParseLine(t *testing.T) {
 	for line, want := range map[string]string{
-		"[WARN] memberlist: Refuting a suspect message\n": "WARN Refuting a suspect message",
-		"[ERR] memberlist: Failed to decode\n":            "WARN Failed to decode",
-		"[DEBUG] memberlist: Stream connection\n":         "DEBUG Stream connection",
-		"[INFO] memberlist: Suspect n1 has failed\n":      "DEBUG Suspect n1 has failed",
-		"odd":   "DEBUG odd",
-		"[odd":  "DEBUG [odd",
-		"[] x ": "DEBUG x",
-		"":      "DEBUG ",
+		"[WARN] memberlist: Refuting a suspect message\n":                         "WARN gossip: Refuting a suspect message",
+		"[ERR] memberlist: Failed to decode\n":                                    "WARN gossip: Failed to decode",
+		"[DEBUG] memberlist: Stream connection\n":                                 "DEBUG gossip: Stream connection",
+		"[INFO] memberlist: Suspect n1 has failed\n":                              "DEBUG gossip: Suspect n1 has failed",
+		"[WARN] memberlist: Got ping for unexpected node 'n1/a' from=1.2.3.4:1\n": "DEBUG gossip: Got ping for unexpected node 'n1/a' from=1.2.3.4:1",
+		"[ERR] memberlist: Failed fallback TCP ping: EOF\n":                       "DEBUG gossip: Failed fallback TCP ping: EOF",
+		"[WARN] memberlist: ignoring alive message for 'n1/a': run is closed\n":   "DEBUG gossip: ignoring alive message for 'n1/a': run is closed",
+		"odd":   "DEBUG gossip: odd",
+		"[odd":  "DEBUG gossip: [odd",
+		"[] x ": "DEBUG gossip: x",
+		"":      "DEBUG gossip: ",
 	} {
 		level, msg := parseLine([]byte(line))
 		if got := fmt.Sprint(level, " ", msg); got != want {
