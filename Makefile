@@ -24,7 +24,7 @@ build: ## Compile fencepostd, fencepost and the demo's driver into bin/.
 	$(GO) build -o bin/ ./cmd/...
 
 .PHONY: demo
-demo: deps build ## Kill a node in the middle of a backup and watch the backup complete (KEEP=1 leaves it up).
+demo: deps build ## Kill a node in the middle of a backup and watch the backup complete (KEEP=1 leaves it up until Ctrl-C).
 	@bin/fencepost-demo $(if $(KEEP),-keep)
 
 .PHONY: test
