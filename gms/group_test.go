@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 type testGroup struct {
 	t     *testing.T
 	ctx   context.Context
+	net   *cutNet
 	names []string
 	ports map[string][2]int
 	dirs  map[string]string
@@ -36,14 +38,18 @@ type testNode struct {
 func newTestGroup(t *testing.T, n int) *testGroup {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	tg := &testGroup{t: t, ctx: ctx, ports: map[string][2]int{}, dirs: map[string]string{}, nodes: map[string]*testNode{}}
+	tg := &testGroup{t: t, ctx: ctx, net: newCutNet(), ports: map[string][2]int{}, dirs: map[string]string{}, nodes: map[string]*testNode{}}
 	for i := range n {
-		name := fmt.Sprintf("n%d", i+1)
-		tg.names = append(tg.names, name)
-		tg.ports[name] = [2]int{freePort(t), freePort(t)}
-		tg.dirs[name] = t.TempDir()
+		tg.names = append(tg.names, fmt.Sprintf("n%d", i+1))
+		tg.place(tg.names[i])
 	}
 	return tg
+}
+
+// place gives a node ports and a home.
+func (tg *testGroup) place(name string) {
+	tg.ports[name] = [2]int{freePort(tg.t), freePort(tg.t)}
+	tg.dirs[name] = tg.t.TempDir()
 }
 
 func freePort(t *testing.T) int {
@@ -59,9 +65,10 @@ func freePort(t *testing.T) int {
 func (tg *testGroup) config(name string) Config {
 	p := tg.ports[name]
 	cfg := Config{
-		Group: "test", Node: name, Home: tg.dirs[name], Bootstrap: tg.names, Profile: ProfileLocal,
+		Group: "test", Node: name, Home: tg.dirs[name], Bootstrap: tg.names, Profile: ProfileLAN, FenceTTL: 20 * time.Second,
 		Gossip: Endpoint{Bind: fmt.Sprintf("127.0.0.1:%d", p[0])}, Cluster: Endpoint{Bind: fmt.Sprintf("127.0.0.1:%d", p[1])},
 	}
+	cfg.Network = tg.net.of(name, cfg.Gossip.Bind, cfg.Cluster.Bind)
 	for _, other := range tg.names {
 		cfg.Seeds = append(cfg.Seeds, fmt.Sprintf("127.0.0.1:%d", tg.ports[other][0]))
 	}
@@ -85,7 +92,7 @@ func (tg *testGroup) start(name string, change ...func(*Config)) *testNode {
 		n.signals = append(n.signals, s.Facts())
 		return nil
 	})
-	if err := errors.Join(n.router.AddActionFactory(keep), n.router.AddRecoveryFactory("work", keep)); err != nil {
+	if err := errors.Join(n.router.AddActionFactory(keep), n.router.AddRecoveryFactory("work", keep), n.router.AddRecoveryFactory("rest", keep)); err != nil {
 		tg.t.Fatal(err)
 	}
 	g, err := New(cfg, n.router)
@@ -109,7 +116,7 @@ func (tg *testGroup) stop(name string) {
 	delete(tg.nodes, name)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if err := n.Stop(ctx, "work"); err != nil {
+	if err := n.Stop(ctx, "work", "rest"); err != nil {
 		tg.t.Errorf("stop %s: %v", name, err)
 	}
 	n.router.Stop()
@@ -121,16 +128,45 @@ func (tg *testGroup) await(n *testNode, what string, ok func() bool) {
 	for {
 		changed := n.Cache().Changed()
 		moved := n.Changed()
+		leader := n.leaderChanged()
 		if ok() {
 			return
 		}
 		select {
 		case <-changed:
 		case <-moved:
+		case <-leader:
+		case <-time.After(50 * time.Millisecond): // what others know is not announced here
 		case <-tg.ctx.Done():
 			tg.t.Fatalf("%s: waited in vain for %s; view %+v, recoveries %+v, err %v", n.cfg.Node, what, n.View(), recoveriesOf(n), n.Err())
 		}
 	}
+}
+
+// awaitStanding waits until the node's run holds its lease.
+func (tg *testGroup) awaitStanding(names ...string) {
+	tg.t.Helper()
+	for _, name := range names {
+		if err := tg.nodes[name].AwaitStanding(tg.ctx); err != nil {
+			tg.t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
+// leaderAmong waits until one of the nodes is known by all of them to lead, and gives it and the others.
+func (tg *testGroup) leaderAmong(names ...string) (leader string, others []string) {
+	tg.t.Helper()
+	first := tg.nodes[names[0]]
+	tg.await(first, "a leader", func() bool {
+		leader = first.Leader()
+		return slices.Contains(names, leader) && tg.nodes[leader].leadingNow() != nil
+	})
+	for _, n := range names {
+		if n != leader {
+			others = append(others, n)
+		}
+	}
+	return leader, others
 }
 
 func recoveriesOf(n *testNode) []Recovery {
