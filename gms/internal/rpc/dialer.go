@@ -226,8 +226,8 @@ func (d *Dialer) Stop() {
 	d.clients = map[string]*pooled{}
 	d.mu.Unlock()
 	d.cancel()
+	d.conns.closeAll() // first: gRPC waits for seconds for a write that blocks
 	for _, p := range clients {
 		_ = p.conn.Close() // the first close never fails
 	}
-	d.conns.closeAll()
 }
