@@ -49,6 +49,10 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// afterGrace is what a stop may take beside the grace of running work: the minute in which the worker reverts it, and
+// then the leave in order, which must not find its time used up.
+const afterGrace = 90 * time.Second
+
 // serve runs the node until it is told to stop or cannot go on.
 func serve(a *App, grace time.Duration) error {
 	told := make(chan os.Signal, 2)
@@ -60,7 +64,7 @@ func serve(a *App, grace time.Duration) error {
 	case <-told:
 	case <-a.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), grace+30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), grace+afterGrace)
 	defer cancel()
 	go func() { // ends with the process
 		<-told
