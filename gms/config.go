@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/gms/internal/seam"
 	"github.com/fencepost/fencepost/signals"
 )
 
@@ -119,6 +120,8 @@ type Config struct {
 	// Network and Clock are seams for tests; default: the system's.
 	Network Network
 	Clock   Clock
+	// Seam is for package gmstest, which alone can fill it; nil for everybody else.
+	Seam *seam.Hooks
 }
 
 var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -167,6 +170,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Clock == nil {
 		c.Clock = SystemClock{}
+	}
+	if c.Seam == nil {
+		c.Seam = &seam.Hooks{}
 	}
 	return c
 }

@@ -79,6 +79,7 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}
 	g.rep = newReplica(cfg.Clock, g.fail)
+	g.rep.applied = cfg.Seam.Applied
 	g.commands = newCommander(g)
 	g.batch = newBatcher(g.propose)
 	g.signalled = newSignalling(g)
@@ -133,7 +134,7 @@ func (g *Group) open(ctx context.Context) error {
 		return err
 	}
 	g.cons, err = consensus.New(consensus.Config{
-		ServerID: server{node: g.cfg.Node, home: g.home.idHex()}.id(), Address: g.cfg.Node, Dir: g.home.raftDir(),
+		ServerID: server{node: g.cfg.Node, home: g.home.idHex()}.id(), Address: g.cfg.Node, Dir: g.home.raftDir(), Stores: g.cfg.Seam.Stores,
 		Streams: newRaftStreams(g), FSM: g.rep, Logger: g.log, OnStall: func(err error) { g.fail(fmt.Errorf("%w: %w", ErrDiskStalled, err)) },
 		SnapshotThreshold: g.cfg.SnapshotThreshold,
 		Timing: consensus.Timing{

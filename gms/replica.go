@@ -19,11 +19,13 @@ import (
 type replica struct {
 	mu      sync.RWMutex
 	m       *state.Machine
-	changed chan struct{} // closed and replaced after each entry
-	feed    []fed         // changes that the signal maker has not taken yet
+	changed chan struct{}     // closed and replaced after each entry
+	feed    []fed             // changes that the signal maker has not taken yet
+	mark    state.AuditMarked // the last one
 	endings *endings
 	clock   Clock
-	failed  func(error) // a reason why the process must end
+	failed  func(error)                                                  // a reason why the process must end
+	applied func(index uint64, m *state.Machine, changes []state.Change) // may be nil; see seam.Hooks
 }
 
 // fed is what one entry changed.
@@ -48,11 +50,17 @@ func (r *replica) Apply(index uint64, data []byte) any {
 	defer r.mu.Unlock()
 	results, changes := r.m.Apply(index, e)
 	for _, c := range changes {
-		if d, ok := c.(state.AuditMismatch); ok {
-			r.failed(fmt.Errorf("%w at position %d", ErrDiverged, d.Position))
+		switch c := c.(type) {
+		case state.AuditMismatch:
+			r.failed(fmt.Errorf("%w at position %d", ErrDiverged, c.Position))
+		case state.AuditMarked:
+			r.mark = c
 		}
 	}
 	r.endings.note(r.m, changes, r.clock.Now())
+	if r.applied != nil {
+		r.applied(index, r.m, changes)
+	}
 	r.tell(fed{position: r.m.Position(), changes: changes})
 	return results
 }
@@ -108,6 +116,9 @@ func (r *replica) Restore(from io.Reader) error {
 	defer r.mu.Unlock()
 	r.m = m
 	r.endings.restored(r.clock.Now())
+	if r.applied != nil {
+		r.applied(m.Index(), m, nil)
+	}
 	r.tell(fed{position: m.Position(), gap: true})
 	return nil
 }
@@ -141,6 +152,13 @@ func (r *replica) await(ctx context.Context, ok func(m *state.Machine) bool) err
 		case <-changed:
 		}
 	}
+}
+
+// audited is the last Raft index applied and the last position marked for a comparison of the replicas.
+func (r *replica) audited() (index uint64, mark state.AuditMarked) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.m.Index(), r.mark
 }
 
 // leaseWait is how long it takes until the lease of every earlier holder of a fence has run out.

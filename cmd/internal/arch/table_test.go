@@ -21,6 +21,7 @@ var rows = []row{
 	{pkg: "gms/internal/gossip", may: []string{"gms/internal/wire"}},
 	{pkg: "gms/internal/consensus", may: []string{"gms/internal/state", "gms/internal/wire"}},
 	{pkg: "gms/internal/rpc", may: []string{"gms/internal/wire"}},
+	{pkg: "gms/internal/seam", may: []string{"gms/internal/consensus", "gms/internal/state"}},
 	{pkg: "gms", may: []string{"signals", "gms/internal/*"}},
 	{pkg: "gms/gmstest", may: []string{"gms", "gms/internal/*", "signals"}},
 

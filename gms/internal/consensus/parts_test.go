@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -118,5 +119,44 @@ func TestTransportTakesNoShortCuts(t *testing.T) {
 	}
 	if !resp.Success {
 		t.Errorf("the heartbeat was answered with %+v", resp)
+	}
+}
+
+// What a dead process still writes never arrives, and its successor finds what was there before.
+func TestMemStoresLoseTheWritesOfTheDead(t *testing.T) {
+	m := NewMemStores()
+	dead, err := m.open("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := &raft.Log{Index: 1, Term: 1}
+	if err := errors.Join(dead.logs.StoreLog(entry), dead.stable.SetUint64([]byte("term"), 1)); err != nil {
+		t.Fatal(err)
+	}
+	m.Stall()
+	m.Crash()
+	if err := dead.logs.StoreLog(&raft.Log{Index: 2, Term: 1}); !errors.Is(err, errCrashed) {
+		t.Errorf("an entry of the dead: %v", err)
+	}
+	if err := dead.logs.DeleteRange(1, 1); !errors.Is(err, errCrashed) {
+		t.Errorf("a deletion by the dead: %v", err)
+	}
+	if err := errors.Join(dead.stable.SetUint64([]byte("term"), 2), dead.stable.Set([]byte("vote"), []byte("x"))); err != nil {
+		t.Errorf("a vote of the dead: %v", err)
+	}
+	if _, err := dead.snaps.Create(1, 1, 1, raft.Configuration{}, 1, nil); !errors.Is(err, errCrashed) {
+		t.Errorf("a snapshot by the dead: %v", err)
+	}
+	next, err := m.open("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := next.logs.LastIndex()
+	term, terr := next.stable.GetUint64([]byte("term"))
+	if last != 1 || term != 1 || errors.Join(err, terr) != nil {
+		t.Errorf("the successor finds index %d and term %d: %v, %v", last, term, err, terr)
+	}
+	if err := next.logs.StoreLog(&raft.Log{Index: 2, Term: 1}); err != nil {
+		t.Errorf("the successor writes: %v", err)
 	}
 }
