@@ -160,7 +160,7 @@ func TestHomePositionOnRecord(t *testing.T) {
 		t.Errorf("answer about a stranger %v", r)
 	}
 	g.must(&wire.Command{Op: &wire.Command_ReplaceHome{ReplaceHome: &wire.ReplaceHome{Node: "n2"}}})
-	if r := ask("n2", make([]byte, 16)); r.GetOtherHome() {
+	if r := ask("n2", make([]byte, 16)); r.GetOtherHome() || r.GetIndex() != 0 {
 		t.Errorf("after the replacement %v", r)
 	}
 }

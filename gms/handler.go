@@ -259,18 +259,22 @@ func (g *Group) readIndexFrom(ctx context.Context, node string) (uint64, error) 
 
 // HomePosition tells what the group has on record about a home.
 func (h handler) HomePosition(_ context.Context, r *wire.HomePositionRequest) (*wire.HomePositionReply, error) {
-	reply := &wire.HomePositionReply{}
+	reply, same := &wire.HomePositionReply{}, false
 	h.g.rep.read(func(m *state.Machine) {
 		reply.ClusterId = m.ClusterID() // empty: this replica has not read its log yet, and knows nothing
 		n, ok := m.Node(r.GetNode())
 		if !ok {
 			return
 		}
-		reply.Known, reply.Index = true, n.GetPosition()
+		reply.Known = true
 		_, reply.Standing = openRunOf(m, r.GetNode())
-		reply.OtherHome = string(n.GetHome()) != string(r.GetHome()) && !n.GetReplaced()
+		if same = string(n.GetHome()) == string(r.GetHome()); same {
+			reply.Index = n.GetPosition()
+		} else {
+			reply.OtherHome = !n.GetReplaced()
+		}
 	})
-	if l := h.g.leadingNow(); l != nil && reply.Known && !reply.OtherHome {
+	if l := h.g.leadingNow(); l != nil && same {
 		reply.Index = max(reply.Index, l.reported(r.GetNode()))
 	}
 	return reply, nil

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/gms/internal/consensus"
 	"github.com/fencepost/fencepost/signals"
 )
 
@@ -40,6 +43,12 @@ func TestNamesBelongToHomes(t *testing.T) {
 		t.Errorf("after its run was closed: %v", err)
 	}
 	tg.stop("n3")
+	t.Run("log gone", func(t *testing.T) { emptiedHome(t, tg, home, ports) })
+	replacedHome(t, tg)
+}
+
+// emptiedHome: a home that has lost its log, and gets it back.
+func emptiedHome(t *testing.T, tg *testGroup, home string, ports [2]int) {
 	raft := filepath.Join(home, "raft")
 	if err := os.Rename(raft, raft+".kept"); err != nil {
 		t.Fatal(err)
@@ -55,6 +64,47 @@ func TestNamesBelongToHomes(t *testing.T) {
 	n3 := tg.start("n3")
 	tg.awaitStanding("n3")
 	tg.await(n3, "all members", func() bool { return len(n3.View().Members) == 3 })
+}
+
+// replacedHome: the operator says that the home is lost; another one follows the log first and votes in its place.
+func replacedHome(t *testing.T, tg *testGroup) {
+	tg.stop("n3")
+	if err := tg.nodes["n1"].ReplaceHome(tg.ctx, "n7"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a stranger's home was replaced: %v", err)
+	}
+	if err := tg.nodes["n1"].ReplaceHome(tg.ctx, "n3"); err != nil {
+		t.Fatal(err)
+	}
+	tg.place("n3")
+	n3 := tg.start("n3")
+	tg.awaitStanding("n3")
+	id := server{node: "n3", home: n3.home.idHex()}.id()
+	tg.await(n3, "the vote of the new home", func() bool {
+		c := n3.cons.Configuration()
+		return len(c.Servers) == 3 && slices.ContainsFunc(c.Servers, func(s consensus.Server) bool { return s.ID == id && s.Voter })
+	})
+	if n := len(n3.voterNodes()); n != 3 {
+		t.Errorf("%d voters", n)
+	}
+	_, run := n3.Self()
+	n1 := tg.nodes["n1"]
+	if err := n1.CloseRun(tg.ctx, "n3", run, "asked for"); err != nil {
+		t.Fatal(err)
+	}
+	tg.await(n3, "a run after the one that an operator closed", func() bool {
+		st, _ := n3.Standing()
+		_, now := n3.Self()
+		return st == Held && now != run
+	})
+	for _, r := range recoveriesFor(n1, run) {
+		component, _, _ := strings.Cut(r, " ")
+		if err := n1.DropRecovery(tg.ctx, component, run, "nothing was done"); err != nil {
+			t.Error(err)
+		}
+		if err := n1.RetryRecovery(tg.ctx, component, run); !errors.Is(err, ErrNotFound) {
+			t.Errorf("retried after its end: %v", err)
+		}
+	}
 }
 
 // TestAnOlderCopyOfAHomeIsRefused: it would vote without memory.

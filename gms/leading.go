@@ -33,6 +33,7 @@ type leading struct {
 	asks    chan renewalAsk
 	tending sync.Mutex // held while the configuration is changed
 	says    *sayings
+	audits  auditor
 	acts    sync.WaitGroup
 	over    bool // no act is begun any more
 }
@@ -63,7 +64,7 @@ func newLeading(ctx context.Context, g *Group, term uint64) *leading {
 		det:     detect.New(detect.Settings{TTL: g.cfg.Timing.TTL, Tick: tick, NoRefused: g.cfg.NoRefused}, now),
 		runs:    make(map[state.RunID]state.Run),
 		reports: make(map[string]appliedReport), expiries: make(map[expiry]time.Duration),
-		asks: make(chan renewalAsk, 256), says: newSayings(),
+		asks: make(chan renewalAsk, 256), says: newSayings(), audits: g.newAuditor(),
 	}
 }
 
@@ -84,6 +85,7 @@ func (l *leading) run() {
 		case <-ticker.C:
 			l.step(detect.Event{Kind: detect.Tick})
 			l.expire()
+			l.audit()
 			l.tendVoters()
 		}
 	}

@@ -445,6 +445,36 @@ func TestSuspicionsKeepTheirOrder(t *testing.T) {
 	})
 }
 
+// TestAudits: each auditEvery entries a position is marked and the leader's hash of it told, once.
+func TestAudits(t *testing.T) {
+	g := newLooseGroup(t)
+	g.settle()
+	x := &leading{audits: g.newAuditor()}
+	due := func() *wire.Audit { return x.audits.next(g.rep.audited()) }
+	if c := due(); c != nil {
+		t.Errorf("at the term's begin: %v", c)
+	}
+	for range auditEvery {
+		g.apply(&wire.Command{Op: &wire.Command_NotePositions{NotePositions: &wire.NotePositions{}}})
+	}
+	mark := due()
+	if mark == nil || len(mark.GetHash()) != 0 || due() != nil {
+		t.Fatalf("after %d entries: %v", auditEvery, mark)
+	}
+	g.must(&wire.Command{Op: &wire.Command_Audit{Audit: mark}})
+	told := due()
+	if len(told.GetHash()) != 32 || told.GetPosition() == 0 || due() != nil {
+		t.Fatalf("after the mark: %v", told)
+	}
+	g.must(&wire.Command{Op: &wire.Command_Audit{Audit: told}})
+	if g.Err() != nil || due() != nil {
+		t.Errorf("the same state differs: %v", g.Err())
+	}
+	if a := g.newAuditor(); a.answered != told.GetPosition() {
+		t.Error("the next leader tells the same again")
+	}
+}
+
 // A handler that still holds an ended term begins nothing that nobody would wait for.
 func TestAnEndedTermActsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,56 @@
+package gms
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// What an operator asks of the group. Each call blocks until it is decided, or ctx ends: ErrUnknown, ErrNoQuorum. It works
+// on any node that reaches a leader, whether its own run stands or not.
+
+// ReplaceHome lets the node's next run come from another home: its disk is lost. The new home follows the log first and
+// votes when it has caught up. ErrNotFound for a node that the group does not know.
+func (g *Group) ReplaceHome(ctx context.Context, node string) error {
+	_, err := g.decided(ctx, "replace the home of "+node, &wire.Command{Op: &wire.Command_ReplaceHome{ReplaceHome: &wire.ReplaceHome{Node: node}}})
+	return err
+}
+
+// CloseRun closes a run by an operator's word, whatever its lease says; what it held is recovered. A run that is closed
+// already is no error; ErrRunClosed is a run that is not known.
+func (g *Group) CloseRun(ctx context.Context, node, run, reason string) error {
+	id, err := parseRun(run)
+	if err != nil {
+		return err
+	}
+	_, err = g.decided(ctx, "close run "+run+" of "+node, &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{
+		Node: node, Run: id.Bytes(), Evidence: wire.Evidence_EVIDENCE_OPERATOR, Detail: reason,
+	}}})
+	return err
+}
+
+// RetryRecovery lets everybody try a parked recovery again. ErrBusy while somebody is appointed, ErrNotFound when there is
+// no such recovery.
+func (g *Group) RetryRecovery(ctx context.Context, component, deadRun string) error {
+	id, err := parseRun(deadRun)
+	if err != nil {
+		return err
+	}
+	_, err = g.decided(ctx, "retry the recovery of "+component, &wire.Command{Op: &wire.Command_RetryRecovery{
+		RetryRecovery: &wire.RetryRecovery{Component: component, Run: id.Bytes()},
+	}})
+	return err
+}
+
+// DropRecovery ends a recovery by an operator's word and frees its orphans; those that were orphaned too often are
+// quarantined. ErrNotFound when there is no such recovery.
+func (g *Group) DropRecovery(ctx context.Context, component, deadRun, reason string) error {
+	id, err := parseRun(deadRun)
+	if err != nil {
+		return err
+	}
+	_, err = g.decided(ctx, "drop the recovery of "+component, &wire.Command{Op: &wire.Command_DropRecovery{
+		DropRecovery: &wire.DropRecovery{Component: component, Run: id.Bytes(), Why: reason},
+	}})
+	return err
+}
