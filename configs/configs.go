@@ -150,15 +150,32 @@ type Stop struct {
 	Grace time.Duration `yaml:"grace"`
 }
 
-// Processor is one byte filter between a database and its storages.
+// Processor is one byte filter between a database and its storages. What a kind has no use
+// for must not be set.
 type Processor struct {
-	// Kind is zstd.
+	// Kind is zstd (default), gzip or age; each once.
 	Kind string `yaml:"kind"`
-	// Level is the compression level: 1 fastest, 2 (default), 3 better, 4 smallest and some ten times slower than 2.
-	Level int `yaml:"level"`
 	// Precedence orders the filters, 0 to 1000, no two alike: on the way into a storage
-	// the highest comes first. Default 100.
+	// the highest comes first. Default 100 for zstd and gzip, 50 for age, so that what is
+	// compressed is encrypted.
 	Precedence int `yaml:"precedence"`
+	// RestoreOnly keeps a filter for the backups that were made with it; new ones are made
+	// without. Default false.
+	RestoreOnly bool `yaml:"restore_only"`
+	// Level is the compression level. zstd: 1 fastest, 2 (default), 3 better, 4 smallest and
+	// some ten times slower than 2. gzip: 1 fastest to 9 smallest, default 6.
+	Level int `yaml:"level"`
+	// Recipients are the public keys that age encrypts to: age1..., or ssh-ed25519 and
+	// ssh-rsa lines. Default none.
+	Recipients []string `yaml:"recipients"`
+	// RecipientsFile is a file (an absolute path) with one such key a line. Default none.
+	RecipientsFile string `yaml:"recipients_file"`
+	// IdentityFile is a file (an absolute path) with the secret keys that age decrypts with,
+	// or an ssh private key. A node without one makes backups and cannot restore them.
+	IdentityFile string `yaml:"identity_file"`
+	// PassphraseFile is a file (an absolute path) whose first line is a passphrase of at
+	// least 12 bytes, which age encrypts and decrypts with instead of keys. Default none.
+	PassphraseFile string `yaml:"passphrase_file"`
 }
 
 // Database is a source of backups.

@@ -114,11 +114,19 @@ func decodeList(value any, dst reflect.Value, path string, ps *problems) {
 	dst.Set(reflect.MakeSlice(dst.Type(), len(entries), len(entries)))
 	for i, entry := range entries {
 		elem := dst.Index(i)
-		if d, ok := elem.Addr().Interface().(interface{ setDefaults() }); ok {
-			d.setDefaults()
+		if d, ok := elem.Addr().Interface().(interface{ setDefaults(kind string) }); ok {
+			d.setDefaults(kindOf(entry))
 		}
 		decode(entry, elem, fmt.Sprintf("%s[%d]", path, i), ps)
 	}
+}
+
+// kindOf is the kind of a list's entry, on which its defaults depend; empty when it says
+// none.
+func kindOf(entry any) string {
+	settings, _ := entry.(map[string]any)
+	kind, _ := settings["kind"].(string)
+	return kind
 }
 
 // decodeTexts takes a list of texts, or one text with commas, as the environment has it.
@@ -207,7 +215,9 @@ func encode(v reflect.Value) any {
 	case v.Kind() == reflect.Struct:
 		out := map[string]any{}
 		for f, fv := range v.Fields() {
-			out[key(f)] = encode(fv)
+			if fv.Kind() != reflect.Slice || !fv.IsNil() {
+				out[key(f)] = encode(fv)
+			}
 		}
 		return out
 	case v.Kind() == reflect.Slice:

@@ -46,4 +46,13 @@ func Default() Config {
 }
 
 // setDefaults fills an entry of the list processors before the file's words are read.
-func (p *Processor) setDefaults() { *p = Processor{Kind: "zstd", Level: 2, Precedence: 100} }
+func (p *Processor) setDefaults(kind string) {
+	switch kind {
+	case "", "zstd":
+		*p = Processor{Kind: "zstd", Level: 2, Precedence: 100}
+	case "gzip":
+		*p = Processor{Kind: "gzip", Level: 6, Precedence: 100}
+	case "age":
+		*p = Processor{Kind: "age", Precedence: 50}
+	}
+}

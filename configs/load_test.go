@@ -73,7 +73,8 @@ restore: {keep_old: 0s, start_within: 1m, jobs: 4}
 stop: {grace: 0}
 processors:
   - {kind: zstd, level: 4}
-  - {precedence: 5}
+  - {kind: gzip, precedence: 5, restore_only: true}
+  - {kind: age, recipients: [age1x, "ssh-ed25519 y"], recipients_file: /r, identity_file: /i}
 databases:
   - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop"}
 storages:
@@ -93,7 +94,11 @@ log: {level: debug, format: json}
 		Recovery:   Recovery{SelectorSuccessor, 2 * time.Second, 1},
 		Backup:     Backup{2, 1, 20 << 20, Revert, 7},
 		Restore:    Restore{0, time.Minute, 4},
-		Processors: []Processor{{"zstd", 4, 100}, {"zstd", 2, 5}},
+		Processors: []Processor{
+			{Kind: "zstd", Level: 4, Precedence: 100},
+			{Kind: "gzip", Level: 6, Precedence: 5, RestoreOnly: true},
+			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
+		},
 		Databases:  []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop")}},
 		Storages:   []Storage{{"a", "local", "/srv/a"}, {"b", "mem", ""}},
 		Log:        Log{"debug", "json"},

@@ -3,20 +3,80 @@ package configs
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 )
 
 func (c *Config) checkProcessors(ps *problems) {
-	seen := map[int]int{}
+	seen, kinds := map[int]int{}, map[string]int{}
 	for i, p := range c.Processors {
 		at := fmt.Sprintf("processors[%d]", i)
-		checkOneOf(ps, at+".kind", p.Kind, "zstd")
-		checkRange(ps, at+".level", p.Level, 1, 4)
+		p.check(ps, at)
+		if first, twice := kinds[p.Kind]; twice {
+			ps.add(at+".kind", "is %q, as that of processors[%d]: each kind once", p.Kind, first)
+			continue
+		}
+		kinds[p.Kind] = i
 		checkRange(ps, at+".precedence", p.Precedence, 0, 1000)
 		if first, twice := seen[p.Precedence]; twice {
 			ps.add(at+".precedence", "is %d, as that of processors[%d]: their order would be open", p.Precedence, first)
 			continue
 		}
 		seen[p.Precedence] = i
+	}
+}
+
+func (p *Processor) check(ps *problems, at string) {
+	allowed := []string{"kind", "precedence", "restore_only"}
+	switch p.Kind {
+	case "zstd":
+		allowed = append(allowed, "level")
+		checkRange(ps, at+".level", p.Level, 1, 4)
+	case "gzip":
+		allowed = append(allowed, "level")
+		checkRange(ps, at+".level", p.Level, 1, 9)
+	case "age":
+		allowed = append(allowed, "recipients", "recipients_file", "identity_file", "passphrase_file")
+		p.checkKeys(ps, at)
+	default:
+		checkOneOf(ps, at+".kind", p.Kind, "zstd", "gzip", "age")
+		return
+	}
+	checkFields(ps, at, reflect.ValueOf(*p), p.Kind, allowed)
+}
+
+// checkKeys never repeats a recipient: it may be the secret key, put in the wrong place.
+func (p *Processor) checkKeys(ps *problems, at string) {
+	for i, r := range p.Recipients {
+		if !strings.HasPrefix(r, "age1") && !strings.HasPrefix(r, "ssh-") {
+			ps.add(fmt.Sprintf("%s.recipients[%d]", at, i), "is no public key: want age1... or ssh-ed25519 or ssh-rsa ...")
+		}
+	}
+	for _, f := range []struct{ key, path string }{
+		{"recipients_file", p.RecipientsFile}, {"identity_file", p.IdentityFile}, {"passphrase_file", p.PassphraseFile},
+	} {
+		if f.path != "" {
+			checkAbsolute(ps, at+"."+f.key, f.path)
+		}
+	}
+	public := len(p.Recipients) > 0 || p.RecipientsFile != ""
+	switch {
+	case public && p.PassphraseFile != "":
+		ps.add(at+".passphrase_file", "is set beside recipients: the format lets a passphrase be the only key, so remove one of them")
+	case p.RestoreOnly && p.IdentityFile == "" && p.PassphraseFile == "":
+		ps.add(at, "is for restores only, but has nothing to decrypt with: give identity_file or passphrase_file")
+	case !p.RestoreOnly && !public && p.PassphraseFile == "":
+		ps.add(at, "has nothing to encrypt with: give recipients, recipients_file or passphrase_file, or say restore_only: true")
+	}
+}
+
+// checkFields reports what is set in entry and does not belong to its kind.
+func checkFields(ps *problems, at string, entry reflect.Value, kind string, allowed []string) {
+	for f, v := range entry.Fields() {
+		if !slices.Contains(allowed, key(f)) && !v.IsZero() {
+			ps.add(at+"."+key(f), "does not belong to kind %s, which knows %s: remove it", kind, strings.Join(allowed, ", "))
+		}
 	}
 }
 

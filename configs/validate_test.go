@@ -88,9 +88,26 @@ func TestBounds(t *testing.T) {
 		{"log format", func(c *Config) { c.Log.Format = "xml" }, "log.format: is"},
 
 		{"no processors", func(c *Config) { c.Processors = nil }, ""},
-		{"processor kind", func(c *Config) { c.Processors[0].Kind = "rar" }, `processors[0].kind: is "rar", want one of zstd`},
+		{"processor kind", func(c *Config) { c.Processors[0].Kind = "rar" }, `processors[0].kind: is "rar", want one of zstd, gzip, age`},
 		{"processor level", func(c *Config) { c.Processors[0].Level = 5 }, "processors[0].level: is 5, want 1 to 4"},
-		{"precedence twice", func(c *Config) { c.Processors = append(c.Processors, c.Processors[0]) }, "processors[1].precedence: is 100, as that of processors[0]"},
+		{"processor level missing", func(c *Config) { c.Processors[0].Level = 0 }, "processors[0].level: is 0, want 1 to 4"},
+		{"processor twice", func(c *Config) { c.Processors = append(c.Processors, c.Processors[0]) }, `processors[1].kind: is "zstd", as that of processors[0]`},
+		{"precedence twice", processors(Processor{Kind: "zstd", Level: 1, Precedence: 9}, Processor{Kind: "gzip", Level: 1, Precedence: 9}), "processors[1].precedence: is 9, as that of processors[0]"},
+		{"precedence of 1001", processors(Processor{Kind: "gzip", Level: 9, Precedence: 1001}), "processors[0].precedence: is 1001"},
+		{"gzip", processors(Processor{Kind: "gzip", Level: 9}), ""},
+		{"gzip level", processors(Processor{Kind: "gzip", Level: 10}), "processors[0].level: is 10, want 1 to 9"},
+		{"zstd with a key", processors(Processor{Kind: "zstd", Level: 1, IdentityFile: "/k"}), "processors[0].identity_file: does not belong to kind zstd, which knows kind, precedence, restore_only, level"},
+		{"gzip with recipients", processors(Processor{Kind: "gzip", Level: 1, Recipients: []string{"age1x"}}), "processors[0].recipients: does not belong to kind gzip"},
+		{"age", processors(Processor{Kind: "age", Recipients: []string{"age1x", "ssh-rsa y"}}), ""},
+		{"age with a level", processors(Processor{Kind: "age", Level: 1, RecipientsFile: "/r"}), "processors[0].level: does not belong to kind age"},
+		{"age without keys", processors(Processor{Kind: "age"}), "processors[0]: has nothing to encrypt with"},
+		{"age with an identity only", processors(Processor{Kind: "age", IdentityFile: "/i"}), "processors[0]: has nothing to encrypt with"},
+		{"age for restores", processors(Processor{Kind: "age", IdentityFile: "/i", RestoreOnly: true}), ""},
+		{"age for restores without keys", processors(Processor{Kind: "age", RecipientsFile: "/r", RestoreOnly: true}), "processors[0]: is for restores only"},
+		{"age with a passphrase", processors(Processor{Kind: "age", PassphraseFile: "/p"}), ""},
+		{"age with both", processors(Processor{Kind: "age", PassphraseFile: "/p", Recipients: []string{"age1x"}}), "processors[0].passphrase_file: is set beside recipients"},
+		{"age secret as recipient", processors(Processor{Kind: "age", Recipients: []string{"AGE-SECRET-KEY-1hunter"}}), "processors[0].recipients[0]: is no public key"},
+		{"age relative file", processors(Processor{Kind: "age", RecipientsFile: "r"}), `processors[0].recipients_file: is "r", want an absolute path`},
 
 		{"database", func(c *Config) { c.Databases = []Database{db("shop.main-1_a", "postgres://h/d")} }, ""},
 		{"database name empty", func(c *Config) { c.Databases = []Database{db("", "postgres://h/d")} }, "databases[0].name: is"},
@@ -135,6 +152,10 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
+}
+
+func processors(ps ...Processor) func(*Config) {
+	return func(c *Config) { c.Processors = ps }
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/processor"
+	"github.com/fencepost/fencepost/pipeline/processor/age"
+	"github.com/fencepost/fencepost/pipeline/processor/gzip"
 	"github.com/fencepost/fencepost/pipeline/processor/zstd"
 	"github.com/fencepost/fencepost/pipeline/source"
 	"github.com/fencepost/fencepost/pipeline/source/postgres"
@@ -24,7 +26,8 @@ import (
 type opened struct {
 	sources    map[string]source.Source
 	storages   map[string]storage.Storage
-	processors []processor.Processor
+	processors []processor.Processor // of new backups
+	readers    []processor.Processor // of restores only, which win over the built-in ones
 	close      []func() error
 }
 
@@ -54,6 +57,10 @@ func openConfigured(c configs.Config, log *slog.Logger) (o opened, err error) {
 		made, err := openProcessor(p)
 		if err != nil {
 			return o, fmt.Errorf("processors[%d] %s: %w", i, p.Kind, err)
+		}
+		if p.RestoreOnly {
+			o.readers = append(o.readers, made)
+			continue
 		}
 		o.processors = append(o.processors, made)
 	}
@@ -95,6 +102,14 @@ func openProcessor(p configs.Processor) (processor.Processor, error) {
 	case "zstd":
 		z, err := zstd.New(zstd.Options{Level: p.Level})
 		return placed{z, p.Precedence}, err
+	case "gzip":
+		g, err := gzip.New(gzip.Options{Level: p.Level})
+		return placed{g, p.Precedence}, err
+	case "age":
+		keys, err := age.Load(age.Files{
+			Recipients: p.Recipients, RecipientsFile: p.RecipientsFile, Identity: p.IdentityFile, Passphrase: p.PassphraseFile,
+		})
+		return placed{age.New(age.Options{Keys: keys}), p.Precedence}, err
 	}
 	return nil, fmt.Errorf("kind %q is unknown", p.Kind)
 }
@@ -107,17 +122,16 @@ type placed struct {
 
 func (p placed) Precedence() int { return p.precedence }
 
-// known adds the processors that may be met in manifests but are not configured for new backups.
-func (o opened) known() ([]processor.Processor, error) {
-	all := slices.Clone(o.processors)
-	z, err := zstd.New(zstd.Options{})
-	if err != nil {
-		return nil, err
+// known adds the processors that may be met in manifests but are not configured for new backups. One without keys is
+// known too: it says that it lacks them, which is more than that nobody knows it.
+func (o opened) known() []processor.Processor {
+	all := slices.Concat(o.processors, o.readers)
+	for _, b := range []processor.Processor{zstd.Default(), gzip.Default(), age.New(age.Options{})} {
+		if !slices.ContainsFunc(all, func(p processor.Processor) bool { return p.Name() == b.Name() }) {
+			all = append(all, b)
+		}
 	}
-	if !slices.ContainsFunc(all, func(p processor.Processor) bool { return p.Name() == z.Name() }) {
-		all = append(all, z)
-	}
-	return all, nil
+	return all
 }
 
 // catalog is what the pipeline works with: storages guarded by their owner.
@@ -129,11 +143,8 @@ func (o opened) catalog(cluster string) (pipeline.Catalog, error) {
 	for _, p := range o.processors {
 		cat.Chain = append(cat.Chain, p.Name())
 	}
-	known, err := o.known()
-	if err != nil {
-		return cat, err
-	}
-	cat.Processors, err = processor.NewRegistry(known...)
+	registry, err := processor.NewRegistry(o.known()...)
+	cat.Processors = registry
 	return cat, err
 }
 
