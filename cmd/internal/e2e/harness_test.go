@@ -56,7 +56,6 @@ type cluster struct {
 	ctx   context.Context
 	dir   string
 	names []string
-	cfg   map[string]string // extra configuration, as YAML
 	ports map[string]int
 	dsns  map[string]string // database → DSN
 
