@@ -50,6 +50,9 @@ var rows = []row{
 	{pkg: "pipeline/ledger/embedded/embeddedtest", may: []string{"pipeline/ledger", "pipeline/ledger/embedded", "pipeline/ledger/ledgertest"}},
 	{pkg: "pipeline/pgtest"},
 	{pkg: "pipeline/component", may: []string{"pipeline/ledger"}},
+	// The pure parts of pipeline, a package each.
+	{pkg: "pipeline/schedule"},
+	{pkg: "pipeline/retention"},
 	{pkg: "pipeline", may: []string{
 		"pipeline/source", "pipeline/processor", "pipeline/storage", "pipeline/ledger", "pipeline/component",
 	}},

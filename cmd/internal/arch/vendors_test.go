@@ -22,7 +22,7 @@ var vendors = []vendor{
 	{"filippo.io/age", []string{"pipeline/processor/age"}},
 	{"github.com/minio/minio-go/v7", []string{"pipeline/storage/s3"}},
 	{"github.com/dropbox/dropbox-sdk-go-unofficial/v6", []string{"pipeline/storage/dropbox"}},
-	{"github.com/robfig/cron/v3", []string{"pipeline"}},
+	{"github.com/robfig/cron/v3", []string{"pipeline/schedule"}},
 
 	{"github.com/spf13/viper", []string{"configs/load.go"}},
 	{"github.com/spf13/cobra", []string{"cmd/internal/cli"}},
