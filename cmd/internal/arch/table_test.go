@@ -29,20 +29,22 @@ var rows = []row{
 	{pkg: "recovery/home"},
 	{pkg: "recovery/warden", may: []string{"recovery/home"}},
 
+	// How passwords and keys are carried; imports nothing, so that whoever has one may use it.
+	{pkg: "pipeline/secret"},
 	{pkg: "pipeline/source"},
 	{pkg: "pipeline/processor"},
 	{pkg: "pipeline/storage"},
 	// One contract on another: a ledger's entry keeps what the source said of a dump.
 	{pkg: "pipeline/ledger", may: []string{"pipeline/source"}},
-	{pkg: "pipeline/source/postgres", may: []string{"pipeline/source"}},
+	{pkg: "pipeline/source/postgres", may: []string{"pipeline/source", "pipeline/secret"}},
 	{pkg: "pipeline/processor/zstd", may: []string{"pipeline/processor"}},
 	{pkg: "pipeline/processor/gzip", may: []string{"pipeline/processor"}},
 	{pkg: "pipeline/processor/age", may: []string{"pipeline/processor"}},
 	{pkg: "pipeline/processor/processortest", may: []string{"pipeline/processor"}},
 	{pkg: "pipeline/storage/local", may: []string{"pipeline/storage"}},
 	{pkg: "pipeline/storage/mem", may: []string{"pipeline/storage"}},
-	{pkg: "pipeline/storage/s3", may: []string{"pipeline/storage"}},
-	{pkg: "pipeline/storage/dropbox", may: []string{"pipeline/storage"}},
+	{pkg: "pipeline/storage/s3", may: []string{"pipeline/storage", "pipeline/secret"}},
+	{pkg: "pipeline/storage/dropbox", may: []string{"pipeline/storage", "pipeline/secret"}},
 	{pkg: "pipeline/ledger/embedded", may: []string{"pipeline/ledger", "pipeline/source"}},
 	{pkg: "pipeline/ledger/postgres", may: []string{"pipeline/ledger", "pipeline/source"}},
 	{pkg: "pipeline/storage/storagetest", may: []string{"pipeline/storage"}},
@@ -57,7 +59,7 @@ var rows = []row{
 		"pipeline/source", "pipeline/processor", "pipeline/storage", "pipeline/ledger", "pipeline/component",
 	}},
 
-	{pkg: "configs"},
+	{pkg: "configs", may: []string{"pipeline/secret"}},
 
 	{pkg: "cmd/internal/api"},
 	{pkg: "cmd/internal/offline", may: []string{"configs", "recovery/home", "pipeline/..."}},

@@ -86,7 +86,7 @@ func TestRedactor(t *testing.T) {
 				t.Errorf("%q is in %q", form, clean)
 			}
 		}
-		if strings.Count(clean, redacted) < 6 {
+		if strings.Count(clean, "***") < 6 {
 			t.Errorf("want six stars, got %q", clean)
 		}
 	})
