@@ -46,12 +46,15 @@
 // Group is a thin shell around pure parts: gms/internal/state (commands in, results and changes out), gms/internal/detect
 // (events in, proposals out), the lease of a run and the rule of the voters in this package. One file is one idea:
 //
-//	group.go       New, Start, Stop, what a host asks
-//	forming.go     cluster id, bootstrap list, home check, what the home remembers
+//	group.go       New, Start, Stop, what a host asks; operator.go what an operator asks
+//	home.go        the local directory; homecheck.go what the group has on record about it
+//	forming.go     cluster id, bootstrap list, what the home remembers; peers.go what gossip says
 //	standing.go    one run after the other: gossip, OpenRun, joining again and again
-//	session.go     renewals, leases of the run and of its fences; attend.go the stream to the leader
-//	leadership.go  terms, voters; leading.go the leader's duties of one term
+//	session.go     leases of the run and of its fences; attend.go renewals and the stream to the leader
+//	leadership.go  terms, voters; leading.go the leader's duties of one term: renewals.go, probing.go,
+//	               expiring.go, sayings.go, audits.go
 //	succession.go  who stands for election when the leader is proven dead
 //	commander.go   request ids and repeats; batcher.go commands into entries; replica.go the state
+//	endings.go     since when a fence's earlier holders are gone
 //	signalling.go  changes of the log into signals
 package gms

@@ -214,7 +214,7 @@ func (g *Group) leave(ctx context.Context, settled []string) {
 }
 
 // Err is why the group ended by itself, nil while it did not: ErrNameTaken, ErrOtherHome, ErrOlderHome, ErrDiskStalled,
-// ErrDiverged. The host then ends the process.
+// ErrDiverged. Its run stands no more then; the host ends the process.
 func (g *Group) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -289,7 +289,8 @@ func (g *Group) Standing() (Standing, <-chan struct{}) {
 	return s.session.standing()
 }
 
-// AwaitStanding blocks until this node's run holds its lease, the group fails (its Err), or ctx ends.
+// AwaitStanding blocks until this node's run holds its lease, the group fails (its Err) or is stopped (ErrStopped), or ctx
+// ends.
 func (g *Group) AwaitStanding(ctx context.Context) error {
 	for {
 		changed := g.Changed()
@@ -299,6 +300,9 @@ func (g *Group) AwaitStanding(ctx context.Context) error {
 		st, moved := g.Standing()
 		if st == Held {
 			return nil
+		}
+		if st == Closed && g.lifeNow() == lifeStopped {
+			return ErrStopped
 		}
 		select {
 		case <-ctx.Done():

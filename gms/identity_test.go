@@ -194,6 +194,9 @@ func TestStartErrorsLeaveNothingOpen(t *testing.T) {
 	if err := g.Start(tg.ctx); !errors.Is(err, ErrStopped) {
 		t.Errorf("started after its stop: %v", err)
 	}
+	if err := g.AwaitStanding(tg.ctx); !errors.Is(err, ErrStopped) {
+		t.Errorf("awaited after its stop: %v", err)
+	}
 	if _, err := g.Claim(tg.ctx, "c", "i", 1); !errors.Is(err, ErrRunClosed) {
 		t.Errorf("a claim after the stop: %v", err)
 	}

@@ -383,3 +383,25 @@ func TestAFourthNodeReplacesADeadVoter(t *testing.T) {
 		t.Errorf("a claim with the newcomer's vote: %v", err)
 	}
 }
+
+// TestAFailedGroupStandsNoMore: a process whose disk has stalled, or whose replica differs, must end; until it does it
+// holds no lease, and the others close its run.
+func TestAFailedGroupStandsNoMore(t *testing.T) {
+	t.Parallel()
+	tg := formed(t, 3)
+	_, others := tg.leaderAmong(tg.names...)
+	failed, other := tg.nodes[others[0]], tg.nodes[others[1]]
+	_, run := failed.Self()
+	failed.fail(ErrDiskStalled)
+	tg.await(failed, "the end of its standing", func() bool { st, _ := failed.Standing(); return st == Closed })
+	if err := failed.AwaitStanding(tg.ctx); !errors.Is(err, ErrDiskStalled) {
+		t.Errorf("awaited: %v", err)
+	}
+	tg.await(other, "the closing", func() bool { return len(other.View().Members) == 2 })
+	if got := recoveriesFor(other, run); len(got) != 2 {
+		t.Errorf("recoveries %v", got)
+	}
+	if _, again := failed.Self(); again != "" {
+		t.Errorf("a new run %s of a process that must end", again)
+	}
+}

@@ -39,6 +39,7 @@ func (g *Group) leadLoop(ctx context.Context) {
 		if now.Leads && end == nil {
 			term = now.Changes
 			end = g.beginTerm(ctx, former)
+			former = ""
 		}
 		select {
 		case <-ctx.Done():
@@ -109,13 +110,12 @@ func (g *Group) reportFormer(l *leading) {
 	}
 }
 
-// openedEvent introduces a run. One that led before, or whose session with this node broke, which only leaders have, is
-// closed as refused by what the voters saw.
+// openedEvent introduces a run. One that led before is closed as refused by what the voters saw.
 func (l *leading) openedEvent(r state.Run) detect.Event {
-	_, lost := l.g.seen.of(r.ID)
+	seen, _ := l.g.seen.of(r.ID)
 	return detect.Event{
 		Kind: detect.Opened, Run: detect.RunID(r.ID), OwnInterface: r.Open.GetOwnInterface(), Suspected: r.Suspected,
-		FormerLeader: lost || r.Node() == l.former,
+		FormerLeader: seen.refused || r.Node() == l.former,
 	}
 }
 

@@ -101,6 +101,7 @@ func (g *Group) hold(ctx context.Context, run state.RunID, epoch uint64, gos *go
 	tasks.Go(func() { s.watchDeadlines(ctx) })
 	tasks.Go(func() { g.registerLoop(ctx) })
 	tasks.Go(func() { cancel(g.awaitClosed(ctx, run, epoch)) }) // the log's word comes before the leader's
+	tasks.Go(func() { cancel(g.awaitFailure(ctx)) })
 	err := s.keep(ctx)
 	s.close()
 	if polite := g.politeness(); polite != nil {
@@ -130,6 +131,21 @@ func (g *Group) awaitClosed(ctx context.Context, run state.RunID, epoch uint64) 
 		return g.refused(fmt.Errorf("%w: another process stands with the node key of this home", ErrNameTaken), "a home must not be copied: stop the other process, or give it an empty home and a name of its own")
 	}
 	return fmt.Errorf("%w as %s: %s", ErrRunClosed, evidences[closed.Evidence], closed.Detail)
+}
+
+// awaitFailure blocks until the group has failed, or ctx ends. A process that must end holds no lease any more.
+func (g *Group) awaitFailure(ctx context.Context) error {
+	for {
+		changed := g.Changed()
+		if err := g.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
 }
 
 // politeness is the context of Stop's polite part, nil while the group is not stopping.
