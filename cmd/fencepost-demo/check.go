@@ -43,8 +43,8 @@ func (d *demo) checkLedger(ctx context.Context, o outcome) error {
 		if len(all) != 1 || all[0].ID != o.task.Backup || all[0].State != api.Completed || all[0].Token != o.task.Token {
 			return fmt.Errorf("the ledger has, by %s, the backups %+v; want one, completed, with token %d", n.name, all, o.task.Token)
 		}
-		if all[0].RawBytes < leastSize {
-			return fmt.Errorf("the backup has %s; want at least %s", megabytes(all[0].RawBytes), megabytes(leastSize))
+		if all[0].RawBytes < d.size.least {
+			return fmt.Errorf("the backup has %s; want at least %s", megabytes(all[0].RawBytes), megabytes(d.size.least))
 		}
 	}
 	b, err := d.nodes[0].client.Backup(ctx, o.task.Backup)

@@ -18,7 +18,7 @@ import (
 
 // more is added to what init writes: what only the demo wants.
 const more = `backup:
-  rate_limit: ` + rateLimit + `
+  rate_limit: %s
 log:
   format: json
 `
@@ -46,7 +46,7 @@ func (d *demo) startNodes(ctx context.Context, dsn string) error {
 	}
 	var mu sync.Mutex
 	for _, f := range files {
-		if err := appendTo(f.Config, more); err != nil {
+		if err := appendTo(f.Config, fmt.Sprintf(more, d.size.rate)); err != nil {
 			return err
 		}
 		n := &node{name: f.Node, config: f.Config, socket: f.Socket, client: api.NewClient(f.Socket), daemon: d.daemon}

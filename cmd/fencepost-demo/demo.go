@@ -15,19 +15,29 @@ import (
 )
 
 const (
-	database   = "shop"
-	restored   = "shop restored"
-	sampleSize = 220 << 20 // of its dump
-	leastSize  = 200e6     // what the dump must have for the demo to be one
-	rateLimit  = "9MiB"    // a second, so that the upload takes a while
-	killAfter  = 40 << 20  // bytes that were read when the node is killed
-	killStored = 8 << 20   // and that each storage has taken
+	database = "shop"
+	restored = "shop restored"
 )
+
+// size is how large a demo is.
+type size struct {
+	sample int64  // bytes that the database's dump shall have, about
+	least  int64  // and must have
+	rate   string // of the backup, bytes a second in the words of the configuration, so that the upload takes a while
+	read   int64  // bytes that the backup has read when its node is killed
+	stored int64  // and that each storage has taken
+}
+
+// full is the size of the demo that people see.
+func full() size {
+	return size{sample: 220 << 20, least: 200e6, rate: "9MiB", read: 40 << 20, stored: 8 << 20}
+}
 
 // followerWithin bounds the second kill; it is below the TTL of the daemons' profile, so that silence proves nothing yet.
 const followerWithin = 30 * time.Second
 
 type options struct {
+	size          size
 	daemon        string
 	keep, verbose bool
 }
@@ -111,10 +121,10 @@ func (d *demo) setUp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := pgtest.Sample(ctx, dsn, sampleSize); err != nil {
+	if err := pgtest.Sample(ctx, dsn, d.size.sample); err != nil {
 		return err
 	}
-	d.out.step(began, "a sample database, a dump of which has about %s", megabytes(sampleSize))
+	d.out.step(began, "a sample database, a dump of which has about %s", megabytes(d.size.sample))
 
 	began = time.Now()
 	if err := d.startNodes(ctx, dsn); err != nil {
@@ -219,11 +229,11 @@ func (d *demo) awaitUpload(ctx context.Context) (api.Task, error) {
 		return task, fmt.Errorf("plan a backup: %w", err)
 	}
 	task, err = watchTask(ctx, client, task.ID, func(t api.Task) bool {
-		if t.State != "uploading" || t.Progress.Read < killAfter || len(t.Progress.Stored) < len(d.storages) {
+		if t.State != "uploading" || t.Progress.Read < d.size.read || len(t.Progress.Stored) < len(d.storages) {
 			return false
 		}
 		for _, n := range t.Progress.Stored {
-			if n < killStored {
+			if n < d.size.stored {
 				return false
 			}
 		}

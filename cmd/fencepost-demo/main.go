@@ -40,7 +40,7 @@ func main() {
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("fencepost-demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	var o options
+	o := options{size: full()}
 	flags.StringVar(&o.daemon, "daemon", beside("fencepostd"), "the daemon's program `file`")
 	flags.BoolVar(&o.keep, "keep", false, "leave everything up until Ctrl-C and print how to look at it")
 	flags.BoolVar(&o.verbose, "v", false, "show the nodes' logs")
