@@ -59,7 +59,7 @@ func (r *runningSession) breaks() []string {
 
 // pass lets time go by in the bubble, and everything that is due in it happen.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 

@@ -13,7 +13,7 @@ var vendors = []vendor{
 	{"github.com/hashicorp/raft-wal", []string{"gms/internal/consensus"}},
 	{"github.com/hashicorp/go-hclog", []string{"gms/internal/consensus"}},
 	{"github.com/hashicorp/go-metrics", []string{"gms/internal/consensus", "gms/internal/gossip"}},
-	{"google.golang.org/grpc", []string{"gms/internal/rpc", "gms/internal/wire"}},
+	{"google.golang.org/grpc", []string{"gms/internal/rpc", "gms/internal/wire", "gms/fakes_test.go"}},
 	{"google.golang.org/protobuf", []string{"gms", "gms/internal/*"}},
 
 	{"github.com/jackc/pgx/v5", []string{"pipeline/source/postgres", "pipeline/ledger/postgres", "pipeline/pgtest"}},
