@@ -89,19 +89,19 @@ log: {level: debug, format: json}
 		Node: "n2", Home: "/srv/n2", Group: "shop", Bootstrap: []string{"n1", "n2"},
 		Seeds: []string{"127.0.0.1:1", "[::1]:2"}, Profile: ProfileLocal,
 		Gossip: Port{"127.0.0.1:0", "127.0.0.1:9"}, Cluster: Port{Bind: "[::1]:7"},
-		Admin:      Admin{"/srv/n2.sock"},
-		Raft:       Raft{5, 1, time.Hour, 64},
-		Recovery:   Recovery{SelectorSuccessor, 2 * time.Second, 1},
-		Backup:     Backup{2, 1, 20 << 20, Revert, 7},
-		Restore:    Restore{0, time.Minute, 4},
+		Admin:    Admin{"/srv/n2.sock"},
+		Raft:     Raft{5, 1, time.Hour, 64},
+		Recovery: Recovery{SelectorSuccessor, 2 * time.Second, 1},
+		Backup:   Backup{2, 1, 20 << 20, Revert, 7},
+		Restore:  Restore{0, time.Minute, 4},
 		Processors: []Processor{
 			{Kind: "zstd", Level: 4, Precedence: 100},
 			{Kind: "gzip", Level: 6, Precedence: 5, RestoreOnly: true},
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
-		Databases:  []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop")}},
-		Storages:   []Storage{{"a", "local", "/srv/a"}, {"b", "mem", ""}},
-		Log:        Log{"debug", "json"},
+		Databases: []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop")}},
+		Storages:  []Storage{{"a", "local", "/srv/a"}, {"b", "mem", ""}},
+		Log:       Log{"debug", "json"},
 	}
 	if diff := cmp.Diff(want, got, cmpDSN); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
