@@ -23,7 +23,8 @@
 // What holds for every implementation:
 //
 //   - Nil means whole. A producer that failed, was killed, left something out or was cut never yields nil.
-//   - Nothing of a restore is visible under the target's name before Commit, and Commit is one step.
+//   - Nothing of a restore is visible under the target's name before Commit, and Commit is one step: two renames, or with
+//     RestoreOptions.InPlace the COMMIT of the one transaction in which everything was done.
 //   - An attempt can be found from outside by its task and token, and ended: Settle of a larger token makes sure that no
 //     earlier attempt of the task has an effect or can still have one. What an attempt recorded before its Commit
 //     tells whether that Commit happened.

@@ -74,6 +74,8 @@ type Info struct {
 	Encoding      string            // server encoding, "UTF8"
 	Locale        Locale            // how the database sorts and classifies text
 	Extensions    map[string]string // name → version
+	Roles         []string          // that own something in it or have rights on it; nil: unknown
+	Counts        map[string]int64  // kind of object → how many it holds; nil: unknown
 	AsOf          time.Time         // time of the snapshot, by the server's clock
 	EstimateBytes int64             // pg_database_size at the start; an estimate only
 }
@@ -91,10 +93,20 @@ type RestoreOptions struct {
 	Target  string        // name of the database to make or replace
 	Replace bool          // an existing target may be replaced
 	KeepOld time.Duration // how long the replaced database is kept as the undo; 0 = dropped with the swap
-	Info    Info          // of the backup to be restored: versions, encoding, extensions are checked before the start
+	Info    Info          // of the backup to be restored: versions, encoding, extensions, roles are checked before the start
+
+	// InPlace restores into the target itself, which must exist, in one transaction; there is no undo. With Replace what
+	// the backup holds replaces what has its names, and all else stays; without, the target must be empty. Owner, rights
+	// and settings of the database itself stay as they are.
+	InPlace bool
+
+	NoOwner         bool // everything belongs to the role that restores
+	NoPrivileges    bool // no rights are granted
+	NoSubscriptions bool // logical replication does not go on from the copy
+	SchemaOnly      bool // no rows
 }
 
-// Prepared identifies a filled database just before it is swapped in. It is written to the ledger under the attempt's
+// Prepared identifies a filled database just before it is swapped in, or a restore in place. It is written to the ledger under the attempt's
 // token before Commit, so that a recoverer can tell whether the commit happened.
 type Prepared struct {
 	Database string `json:"database,omitempty"` // name of the prepared database
@@ -102,6 +114,10 @@ type Prepared struct {
 	Target   string `json:"target,omitempty"`   // name it will get
 	Replaces uint32 `json:"replaces,omitempty"` // OID of the database it replaces; 0 when there was none
 	Undo     string `json:"undo,omitempty"`     // name under which the replaced database is kept
+
+	// InPlace: the restore goes into Target itself; ID is then the OID of Target, or 0 while it is not known yet. A
+	// recoverer says InPlace and Target even when the attempt recorded nothing.
+	InPlace bool `json:"in_place,omitempty"`
 }
 
 // A Restore is one attempt to fill a new database and to swap it in. Not safe for concurrent use.

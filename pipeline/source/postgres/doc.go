@@ -31,12 +31,30 @@
 //
 // Servers of version 13 and newer can be restored to.
 //
+// # Restore in place
+//
+// With RestoreOptions.InPlace the archive goes into the target itself, in one transaction of one psql: pg_restore writes
+// SQL, psql runs it as it comes. Three things keep that transaction from committing what is not whole:
+//
+//   - The end of the script, with its COMMIT, never reaches psql. Ours is sent by Commit, after pg_restore has ended
+//     with 0, the reader has ended well, psql has run all of it and the counts were compared inside the transaction.
+//   - A temporary table has a deferred foreign key to a row that does not exist. Whatever COMMIT comes from elsewhere
+//     (out of the script, from a psql that takes the end of its input for the end) is refused by the server.
+//   - The row comes into being only together with "done" in fencepost.attempt (task, token, done) of the target, which
+//     the transaction locks first. Who takes over ends sessions until it holds the attempt's row itself, and deletes
+//     it: a session that wakes or connects later cannot commit. A row that is done tells that the restore happened.
+//
+// The schema fencepost stays in the target and is left out of dumps (all of it, when nothing else is in it). All locks of
+// the transaction must fit into the server's table, which is counted before it begins. psql runs with --no-psqlrc and
+// pg_restore's own \restrict, so that nothing in a backup can be a command of psql; a pg_restore without it is refused.
+//
 // # Children
 //
 // Each child is started from an OS thread of its own that stays its parent for all of its life, so that the kernel kills
 // it when this process dies (Linux; elsewhere it ends at its next use of a broken pipe). Cancelling asks (SIGTERM: the
 // query on the server ends too), kills after Config.Grace, and ends what is left on the server by another session. All
-// sessions have the application_name fencepost:<task>:<token>. No call returns before its child is gone.
+// sessions have the application_name fencepost:<task>:<token>. No call returns before its child is gone, but for the psql
+// of a restore in place, which lives until Commit or Abort.
 //
 // # Secrets
 //

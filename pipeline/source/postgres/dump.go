@@ -21,6 +21,7 @@ type dump struct {
 	snapshot string
 	pgDump   tool
 	script   []byte // PartDatabase
+	skipOurs bool   // the database has a schema that only a restore in place uses
 	info     source.Info
 	close    sync.Once
 }
@@ -66,6 +67,16 @@ func (d *dump) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.info.Counts = script.Counts
+	if d.info.Roles, err = texts(ctx, d.sess, rolesQuery); err != nil {
+		return err
+	}
+	if err := d.checkLocks(ctx); err != nil {
+		return err
+	}
+	if err := d.sess.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'fencepost') AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'fencepost' AND `+notOurs+`)`).Scan(&d.skipOurs); err != nil {
+		return err
+	}
 	d.script, err = script.encode()
 	return err
 }
@@ -108,8 +119,7 @@ func (d *dump) writeData(ctx context.Context, w io.Writer) error {
 	defer func() { _ = r.Close() }()
 	child, err := startChild(command{
 		path: d.pgDump.path, env: d.src.where.environ(), stdout: out,
-		args: []string{"--format=custom", "--compress=0", "--no-password", "--snapshot=" + d.snapshot,
-			"--dbname=" + d.src.where.conninfo(d.sess.at, d.src.Database(), tag(d.attempt))},
+		args: d.args(),
 	}, d.src.cfg.Grace)
 	_ = out.Close() // the child has its own
 	if err != nil {
@@ -122,6 +132,27 @@ func (d *dump) writeData(ctx context.Context, w io.Writer) error {
 		return nil
 	}
 	return d.afterFailure(ctx, err)
+}
+
+func (d *dump) args() []string {
+	args := []string{"--format=custom", "--compress=0", "--no-password", "--snapshot=" + d.snapshot, "--exclude-table=fencepost.attempt",
+		"--dbname=" + d.src.where.conninfo(d.sess.at, d.src.Database(), tag(d.attempt))}
+	if d.skipOurs {
+		args = append(args, "--exclude-schema=fencepost")
+	}
+	return args
+}
+
+// checkLocks refuses a dump that would fill the server's table of locks, which would hurt others too.
+func (d *dump) checkLocks(ctx context.Context) error {
+	table, err := readLockTable(ctx, d.sess)
+	if err != nil {
+		return err
+	}
+	if p, ok := table.lacks(dumpLocks(d.info.Counts)); !ok {
+		return d.src.errorf(p, "prepare the dump of database %q", d.src.Database())
+	}
+	return nil
 }
 
 // pump copies until the program's output ends, and returns when the program is gone. It ends the program when ctx ends

@@ -98,6 +98,8 @@ const (
 	hintExtension  = "install the extension's package on the server"
 	hintEncoding   = "install the locale on the server, or restore on a server that has it"
 	hintInUse      = "disconnect its clients (prepared transactions and replication slots count too)"
+	hintDepends    = "drop what was made since the backup, or restore into a new database"
+	hintLocks      = "raise max_locks_per_transaction and restart the server"
 	hintNoDatabase = "check the name of the database in the settings"
 )
 
@@ -148,6 +150,10 @@ func explainOutput(program, output, status string) problem {
 		return problem{"the server ended the session of " + program + ": " + lastError(output), hintLost, incomplete}
 	case has("role \"") && has("does not exist"):
 		return problem{"a role is missing: " + lastError(output), hintRoles, incomplete}
+	case has("because other objects depend on it"):
+		return problem{"something in the database depends on what is to be replaced: " + lastError(output), hintDepends, incomplete}
+	case has("out of shared memory"):
+		return problem{"the server has no room for its locks: " + lastError(output), hintLocks, incomplete}
 	case has("could not open extension control file", "is not available"):
 		return problem{"an extension is missing: " + lastError(output), hintExtension, incomplete}
 	case has("invalid snapshot identifier"):
@@ -160,12 +166,17 @@ func explainOutput(program, output, status string) problem {
 	return problem{what: what, kinds: incomplete}
 }
 
+// isError says whether a line of a client program tells an error: its own, or one of the server that psql passes on.
+func isError(line string) bool {
+	return strings.Contains(line, "error:") || strings.Contains(line, "ERROR:  ") || strings.Contains(line, "FATAL:  ")
+}
+
 // lastError returns the last line that a client program marked as error, else its last line.
 func lastError(output string) string {
 	var last string
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
-		if strings.Contains(line, "error:") || last == "" || !strings.Contains(last, "error:") {
+		if isError(line) || last == "" || !isError(last) {
 			if line != "" {
 				last = line
 			}

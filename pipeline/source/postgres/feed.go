@@ -14,12 +14,8 @@ import (
 // readData feeds the archive to pg_restore. While from can still fail, pg_restore's input stays open: an input that ends
 // early would be taken for the whole.
 func (r *restore) readData(ctx context.Context, from io.Reader) error {
-	head := make([]byte, len(archiveMagic))
-	if n, err := io.ReadFull(from, head); err != nil || string(head) != archiveMagic {
-		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = fmt.Errorf("it is no archive of pg_dump (it begins with %q)", head[:n])
-		}
-		return r.badStream(ctx, err)
+	if err := readMagic(from); err != nil {
+		return r.src.badStream(ctx, err, r.doing())
 	}
 	in, stdin, err := os.Pipe()
 	if err != nil {
@@ -28,26 +24,46 @@ func (r *restore) readData(ctx context.Context, from io.Reader) error {
 	defer func() { _ = stdin.Close() }()
 	child, err := startChild(command{
 		path: r.pgRestore.path, env: r.src.where.environ(), stdin: in,
-		args: []string{"--format=custom", "--exit-on-error", "--no-password",
-			"--dbname=" + r.src.where.conninfo(r.at, r.prepared.Database, tag(r.attempt))},
+		args: append(restoreArgs(r.options), "--format=custom", "--exit-on-error", "--no-password",
+			"--dbname="+r.src.where.conninfo(r.at, r.prepared.Database, tag(r.attempt))),
 	}, r.src.cfg.Grace)
 	_ = in.Close() // the child has its own
 	if err != nil {
 		return err
 	}
-	err = r.feed(ctx, child, stdin, io.MultiReader(strings.NewReader(archiveMagic), from))
+	err = r.src.feed(ctx, child, stdin, io.MultiReader(strings.NewReader(archiveMagic), from), r.doing())
 	if err != nil {
-		clean, cancel := detached(ctx)
-		defer cancel()
-		if left := r.src.endOwn(clean, r.attempt); left != nil {
-			r.src.log.WarnContext(clean, "sessions of a failed restore may be left on the server", "task", r.attempt.Task, "token", r.attempt.Token, "error", left)
-		}
+		r.src.afterFailedRestore(ctx, r.attempt)
 	}
 	return err
 }
 
+// readMagic reads the first bytes of an archive.
+func readMagic(from io.Reader) error {
+	head := make([]byte, len(archiveMagic))
+	n, err := io.ReadFull(from, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if string(head[:n]) != archiveMagic {
+		return fmt.Errorf("it is no archive of pg_dump (it begins with %q)", head[:n])
+	}
+	return nil
+}
+
+func (r *restore) doing() string { return fmt.Sprintf("restore into database %q", r.prepared.Database) }
+
+// afterFailedRestore ends what a killed program may have left on the server.
+func (s *Source) afterFailedRestore(ctx context.Context, a source.Attempt) {
+	clean, cancel := detached(ctx)
+	defer cancel()
+	if left := s.endOwn(clean, a); left != nil {
+		s.log.WarnContext(clean, "sessions of a failed restore may be left on the server", "task", a.Task, "token", a.Token, "error", left)
+	}
+}
+
 // feed copies from into the program and judges how that ended. It returns when the program is gone.
-func (r *restore) feed(ctx context.Context, child *child, stdin *os.File, from io.Reader) error {
+func (s *Source) feed(ctx context.Context, child *child, stdin *os.File, from io.Reader, doing string) error {
 	release := terminateWith(ctx, child)
 	defer release()
 	reader := &errReader{r: from}
@@ -60,28 +76,27 @@ func (r *restore) feed(ctx context.Context, child *child, stdin *os.File, from i
 	}
 	if reader.err != nil {
 		child.kill() // before its input ends
-		return r.badStream(ctx, reader.err)
+		return s.badStream(ctx, reader.err, doing)
 	}
 	status := child.wait()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case status != nil:
-		return r.src.errorf(explainOutput(child.name, child.stderr.text(), status.Error()), "restore into database %q", r.prepared.Database)
+		return s.errorf(explainOutput(child.name, child.stderr.text(), status.Error()), "%s", doing)
 	}
 	if text := child.stderr.text(); strings.TrimSpace(text) != "" {
-		r.src.log.WarnContext(ctx, "pg_restore warned", "database", r.prepared.Database, "output", r.src.where.secrets.clean(text))
+		s.log.WarnContext(ctx, child.name+" warned", "doing", doing, "output", s.where.secrets.clean(text))
 	}
 	return nil
 }
 
 // badStream says that the backup's bytes, not the server, are the reason.
-func (r *restore) badStream(ctx context.Context, err error) error {
+func (s *Source) badStream(ctx context.Context, err error, doing string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return r.src.errorf(problem{"the backup cannot be read whole: " + err.Error(), "", []error{source.ErrIncomplete, err}},
-		"restore into database %q", r.prepared.Database)
+	return s.errorf(problem{"the backup cannot be read whole: " + err.Error(), "", []error{source.ErrIncomplete, err}}, "%s", doing)
 }
 
 // errReader remembers the error of the reader behind it, but for its end.

@@ -170,7 +170,7 @@ func childrenOf(t *testing.T, parent int) map[int]string {
 			continue
 		}
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(stat), "cmdline"))
-		if strings.Contains(string(line), "pg_dump") || strings.Contains(string(line), "pg_restore") {
+		if strings.Contains(string(line), "pg_dump") || strings.Contains(string(line), "pg_restore") || strings.Contains(string(line), "psql") {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
 			if err != nil {
 				t.Fatal(err)

@@ -29,6 +29,9 @@ type restore struct {
 
 // Restore implements source.Source. When it returns, the new database exists and is empty.
 func (s *Source) Restore(ctx context.Context, a source.Attempt, o source.RestoreOptions) (source.Restore, error) {
+	if o.InPlace {
+		return s.restoreInPlace(ctx, a, o)
+	}
 	doing := fmt.Sprintf("prepare the restore of database %q", o.Target)
 	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName())); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
@@ -76,24 +79,10 @@ func (r *restore) preflight(ctx context.Context, conn *session) error {
 	if r.pgRestore, err = r.src.findTool(ctx, "pg_restore", max(majorOf(version), majorOf(r.options.Info.ToolVersion))); err != nil {
 		return err
 	}
-	if err := r.checkExtensions(ctx, conn); err != nil {
+	if err := r.src.checkNeeds(ctx, conn, r.options, doing); err != nil {
 		return err
 	}
 	return r.checkTarget(ctx, conn)
-}
-
-func (r *restore) checkExtensions(ctx context.Context, conn *session) error {
-	rows, err := conn.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name WHERE name NOT IN (SELECT name FROM pg_available_extensions) ORDER BY 1`,
-		sortedKeys(r.options.Info.Extensions))
-	if err != nil {
-		return err
-	}
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	return r.src.errorf(problem{what: "the server lacks extension " + strings.Join(missing, ", "), hint: hintExtension},
-		"prepare the restore of database %q", r.options.Target)
 }
 
 // checkTarget records which database is replaced, and whether that may be.
@@ -180,7 +169,7 @@ func (r *restore) Read(ctx context.Context, part string, from io.Reader) error {
 func (r *restore) readScript(ctx context.Context, from io.Reader) error {
 	script, err := decodeScript(from)
 	if err != nil {
-		return r.badStream(ctx, err)
+		return r.src.badStream(ctx, err, r.doing())
 	}
 	conn, err := r.src.maintain(ctx, r.attempt)
 	if err != nil {

@@ -324,7 +324,7 @@ func (p *proxy) serve(client net.Conn, server string) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(buf)
-		if bytes.Contains(buf[:n], []byte("commit\x00")) && p.cut.Swap(false) {
+		if (bytes.Contains(buf[:n], []byte("commit\x00")) || bytes.Contains(buf[:n], []byte("COMMIT;\x00"))) && p.cut.Swap(false) {
 			p.did.Store(true)
 			_ = client.Close() // no answer from now on
 			_, _ = up.Write(buf[:n])
@@ -378,6 +378,10 @@ func TestRestoreWithoutRole(t *testing.T) {
 	s := newSource(t, Config{DSN: dsn})
 	b := takeBackup(t, s, first)
 	srv.Exec(t, "of exotic", `DROP OWNED BY exotic; DROP ROLE exotic`)
+	_, err := s.Restore(t.Context(), first, source.RestoreOptions{Target: "poor", Info: b.info})
+	fails(t, err, "lacks role exotic")
+	hasHint(t, err)
+	b.info.Roles = nil // a backup that does not say
 	r, err := s.Restore(t.Context(), first, source.RestoreOptions{Target: "poor", Info: b.info})
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,10 @@ func (s *Source) Settle(ctx context.Context, a source.Attempt, prepared source.P
 			return source.Undone, s.wrap(ctx, err, "%s", doing)
 		}
 	}
+	if prepared.InPlace {
+		outcome, err := s.settleInPlace(ctx, conn, a, prepared)
+		return outcome, s.wrap(ctx, err, "%s", doing)
+	}
 	if prepared.ID == 0 {
 		return source.Undone, nil
 	}

@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/fencepost/fencepost/pipeline/source"
+)
+
+// inPlace is one attempt to restore into a database that exists, in one transaction of a psql that lives until the end.
+type inPlace struct {
+	src       *Source
+	attempt   source.Attempt
+	options   source.RestoreOptions
+	pgRestore tool
+	psql      *psql
+	prepared  source.Prepared
+	counts    map[string]int64 // of the backup; nil until its script was read
+	filled    bool             // PartData was read whole, and psql has run all of it but the COMMIT
+	failed    bool             // nothing of this may be committed
+	checked   bool
+	over      bool // committed or aborted
+}
+
+// restoreInPlace begins the transaction: when it returns, it holds the attempt's row.
+func (s *Source) restoreInPlace(ctx context.Context, a source.Attempt, o source.RestoreOptions) (source.Restore, error) {
+	r := &inPlace{src: s, attempt: a, options: o, prepared: source.Prepared{Target: o.Target, InPlace: true}}
+	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName())); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.doing(), err)
+	}
+	conn, err := s.connect(ctx, a, o.Target)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.close()
+	client, err := r.preflight(ctx, conn)
+	if err != nil {
+		return nil, s.wrap(ctx, err, "%s", r.doing())
+	}
+	if err := r.begin(ctx, conn, client); err != nil {
+		return nil, errors.Join(s.wrap(ctx, err, "%s", r.doing()), r.Abort())
+	}
+	return r, nil
+}
+
+func (r *inPlace) doing() string {
+	return fmt.Sprintf("restore in place into database %q", r.options.Target)
+}
+
+// preflight finds out what would make the restore fail, before anything is made. It returns the psql to use.
+func (r *inPlace) preflight(ctx context.Context, conn *session) (client tool, err error) {
+	var version string
+	var mayMake bool
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version'), oid, has_database_privilege(oid, 'CREATE') FROM pg_database WHERE datname = current_database()`).
+		Scan(&version, &r.prepared.ID, &mayMake)
+	if err != nil {
+		return client, err
+	}
+	if p, ok := versionFits(version, r.options.Info); !ok {
+		return client, r.src.errorf(p, "%s", r.doing())
+	}
+	if !mayMake {
+		return client, r.src.errorf(problem{what: "the role may not create schemas in the database", hint: "use its owner or a superuser"}, "%s", r.doing())
+	}
+	need := max(majorOf(version), majorOf(r.options.Info.ToolVersion))
+	if r.pgRestore, err = r.src.findTool(ctx, "pg_restore", need); err != nil {
+		return client, err
+	}
+	if client, err = r.src.findTool(ctx, "psql", r.pgRestore.major()); err != nil {
+		return client, err
+	}
+	if err := r.src.checkNeeds(ctx, conn, r.options, r.doing()); err != nil {
+		return client, err
+	}
+	return client, r.checkRoom(ctx, conn)
+}
+
+// checkRoom refuses a target that is not empty without leave to replace, and a transaction too big for the server.
+func (r *inPlace) checkRoom(ctx context.Context, conn *session) error {
+	have, err := countObjects(ctx, conn)
+	if err != nil {
+		return err
+	}
+	needed := buildLocks(r.options.Info.Counts)
+	if r.options.Replace {
+		needed += buildLocks(have)
+	} else if kind := holds(have); kind != "" {
+		return r.src.errorf(problem{fmt.Sprintf("%s and holds %d %s", source.ErrTargetExists, have[kind], kind),
+			"ask for it to be replaced, or restore into a new database", []error{source.ErrTargetExists}}, "%s", r.doing())
+	}
+	table, err := readLockTable(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if p, ok := table.lacks(needed); !ok {
+		p.hint += "; or restore into a new database, which needs no such transaction"
+		return r.src.errorf(p, "%s", r.doing())
+	}
+	return nil
+}
+
+// holds names a kind of object that a database has some of; "" for an empty one.
+func holds(counts map[string]int64) string {
+	for _, kind := range sortedKeys(counts) {
+		if kind != "extensions" && counts[kind] > 0 {
+			return kind
+		}
+	}
+	return ""
+}
+
+// begin is the transaction's beginning. Its first statement takes the attempt's row. COMMIT is impossible until the key
+// table has the token: the foreign key is looked at by COMMIT, and the only statement that puts the token there is the
+// one that sets the row to done.
+const beginSQL = `BEGIN;
+%[1]s;
+SELECT token FROM fencepost.attempt WHERE task = %[2]s AND token = %[3]d AND NOT done FOR UPDATE;
+CREATE TEMPORARY TABLE fencepost_key (token bigint PRIMARY KEY) ON COMMIT DROP;
+CREATE TEMPORARY TABLE fencepost_lock (token bigint CONSTRAINT "only fencepost may commit this" REFERENCES pg_temp.fencepost_key DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
+INSERT INTO pg_temp.fencepost_lock VALUES (%[3]d);
+`
+
+// releaseSQL ends the transaction.
+const releaseSQL = `WITH mine AS (UPDATE fencepost.attempt SET done = true WHERE task = %[1]s AND token = %[2]d AND NOT done RETURNING token)
+	INSERT INTO pg_temp.fencepost_key SELECT token FROM mine;
+COMMIT;
+`
+
+func (r *inPlace) begin(ctx context.Context, conn *session, client tool) error {
+	own := `SELECT pid FROM pg_stat_activity WHERE application_name = $1` // of an earlier call of this same attempt
+	if err := endSessions(ctx, conn, own, tag(r.attempt)); err != nil {
+		return err
+	}
+	if err := announce(ctx, conn, r.attempt); err != nil {
+		return err
+	}
+	var err error
+	if r.psql, err = r.src.startPsql(client, conn.at, r.options.Target, tag(r.attempt)); err != nil {
+		return err
+	}
+	held, err := r.ask(ctx, fmt.Sprintf(beginSQL, resetSession, literal(r.attempt.Task), r.attempt.Token),
+		fmt.Sprintf(`SELECT count(*) FROM fencepost.attempt WHERE task = %s AND token = %d`, literal(r.attempt.Task), r.attempt.Token))
+	if err == nil && held != "1" {
+		err = r.superseded()
+	}
+	return err
+}
+
+func (r *inPlace) superseded() error {
+	return r.src.errorf(problem{source.ErrSuperseded.Error(), "see which attempt of the task went on", []error{source.ErrSuperseded}}, "%s", r.doing())
+}
+
+// ask has psql run SQL and answer; psql's own words explain a failure.
+func (r *inPlace) ask(ctx context.Context, sql, expression string) (string, error) {
+	text, err := r.psql.ask(ctx, sql, expression)
+	if errors.Is(err, errPsqlEnded) && ctx.Err() == nil {
+		err = r.src.errorf(r.psql.why(), "%s", r.doing())
+	}
+	return text, err
+}
+
+// Read implements source.Restore.
+func (r *inPlace) Read(ctx context.Context, part string, from io.Reader) error {
+	var err error
+	switch {
+	case r.over || r.failed:
+		err = errors.New("this restore has ended")
+	case part == source.PartData && !r.filled:
+		err = r.readData(ctx, from)
+		r.filled = err == nil
+	case part == source.PartDatabase && r.filled && r.counts == nil:
+		var s script
+		if s, err = decodeScript(from); err != nil {
+			err = r.src.badStream(ctx, err, r.doing())
+		} else if r.counts = s.Counts; r.counts == nil {
+			r.counts = map[string]int64{}
+		}
+	default:
+		err = fmt.Errorf("part %q is not expected now", part)
+	}
+	if err != nil {
+		r.failed = true
+		return r.src.wrap(ctx, err, "%s", r.doing())
+	}
+	return nil
+}
+
+// Check implements source.Restore. Inside the transaction the target must hold at least what the backup held; it may
+// hold more, which was made since.
+func (r *inPlace) Check(ctx context.Context) (source.Prepared, error) {
+	if !r.filled || r.failed || r.over {
+		return source.Prepared{}, fmt.Errorf("%s: %w", r.doing(), source.ErrIncomplete)
+	}
+	got, err := r.ask(ctx, "", `SELECT coalesce(jsonb_object_agg(kind, n), '{}') FROM (`+countQuery+`) AS counted (kind, n)`)
+	if err != nil {
+		r.failed = true
+		return source.Prepared{}, r.src.wrap(ctx, err, "%s", r.doing())
+	}
+	var counts map[string]int64
+	if err := json.NewDecoder(bytes.NewReader([]byte(got))).Decode(&counts); err != nil {
+		return source.Prepared{}, fmt.Errorf("%s: count what is there: %w", r.doing(), err)
+	}
+	for kind, n := range counts {
+		counts[kind] = min(n, r.counts[kind])
+	}
+	if p, ok := compareCounts(r.counts, counts); !ok {
+		r.failed = true
+		return source.Prepared{}, r.src.errorf(p, "%s", r.doing())
+	}
+	r.checked = true
+	return r.prepared, nil
+}

@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/pipeline/source"
+)
+
+// checkNeeds finds out whether a server has the extensions and roles that a backup needs.
+func (s *Source) checkNeeds(ctx context.Context, conn *session, o source.RestoreOptions, doing string) error {
+	missing, err := texts(ctx, conn, `SELECT name FROM unnest($1::text[]) AS name WHERE name NOT IN (SELECT name FROM pg_available_extensions) ORDER BY 1`,
+		sortedKeys(o.Info.Extensions))
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return s.errorf(problem{what: "the server lacks extension " + strings.Join(missing, ", "), hint: hintExtension}, "%s", doing)
+	}
+	if o.NoOwner && o.NoPrivileges {
+		return nil
+	}
+	missing, err = texts(ctx, conn, `SELECT name FROM unnest($1::text[]) AS name WHERE name NOT IN (SELECT rolname FROM pg_roles) ORDER BY 1`, o.Info.Roles)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	hint := "create the roles first, from the globals backup of the server or by CREATE ROLE " + ident(missing[0]) + "; or restore without owners and rights"
+	return s.errorf(problem{what: "the server lacks role " + strings.Join(missing, ", "), hint: hint}, "%s", doing)
+}
+
+// texts returns the rows of one text each that a query selects.
+func texts(ctx context.Context, conn *session, query string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// rolesQuery lists the roles that own something in a database or have rights on it. The first role of a server is in no
+// catalog of dependencies.
+const rolesQuery = `SELECT rolname FROM pg_roles WHERE oid IN (
+		SELECT refobjid FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+		UNION SELECT datdba FROM pg_database WHERE datname = current_database()
+		UNION SELECT relowner FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+		UNION SELECT proowner FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+		UNION SELECT nspowner FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')
+		UNION SELECT lomowner FROM pg_largeobject_metadata
+		UNION SELECT grantee FROM pg_database, aclexplode(datacl) WHERE datname = current_database()
+		UNION SELECT setrole FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database()))
+	AND rolname !~ '^pg_' ORDER BY 1`
