@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+)
+
+// Ledger implements ledger.Ledger in a PostgreSQL database. Open makes it, Close ends it. Safe for concurrent use.
+type Ledger struct {
+	cfg  Config
+	pool *pgxpool.Pool
+	hub  *hub
+
+	mu       sync.Mutex
+	expected expectation
+	enrolled map[string]bool // runs whose guard row this process has made
+
+	// hook is called inside each guarded transaction, with the stage that comes next: update (the guard was read, nothing is
+	// written) and commit. It is where tests stop a zombie; nil otherwise.
+	hook func(stage string)
+}
+
+var _ ledger.Ledger = (*Ledger)(nil)
+
+// Open connects, brings the tables up to this version, claims the ledger for c.Cluster when nobody has it, checks that
+// it may be used, and begins to listen. ErrSetup means that a person must change something, ErrForeign and ErrFrozen that
+// a person must decide; any other ledger.ErrUnavailable that trying again may help. The caller calls Close.
+func Open(ctx context.Context, c Config) (*Ledger, error) {
+	const doing = "open the ledger"
+	c, err := c.checked()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	l := &Ledger{cfg: c, enrolled: make(map[string]bool), expected: expectation{cluster: c.Cluster}}
+	if l.pool, err = connect(ctx, c, l.connected); err != nil {
+		return nil, wrap(ctx, doing, err)
+	}
+	if err := l.ready(ctx); err != nil {
+		l.pool.Close()
+		return nil, wrap(ctx, doing, err)
+	}
+	l.hub = newHub(l.pool.Config().ConnConfig, c.Poll, c.Logger)
+	l.hub.start()
+	return l, nil
+}
+
+// connect makes a pool whose new sessions pass each.
+func connect(ctx context.Context, c Config, each func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
+	pc, err := poolConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	pc.AfterConnect = each
+	return pgxpool.NewWithConfig(ctx, pc)
+}
+
+// ready makes the ledger usable, or says why it is not.
+func (l *Ledger) ready(ctx context.Context) error {
+	if err := migrate(ctx, l.pool); err != nil {
+		return err
+	}
+	if err := mayUse(ctx, l.pool); err != nil {
+		return err
+	}
+	in, err := claimLineage(ctx, l.pool, l.cfg.Cluster)
+	if err != nil {
+		return err
+	}
+	mark, err := l.cfg.groupMark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := inspect(ctx, l.pool, in, expectation{cluster: l.cfg.Cluster, mark: mark}); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expected = expectation{ledger: in.ledger, cluster: l.cfg.Cluster, mark: max(mark, in.mark)}
+	return nil
+}
+
+// mayUse checks the rights on every table, so that a missing one is told at the start and not by the first backup.
+func mayUse(ctx context.Context, q querier) error {
+	var lacks *string
+	err := q.QueryRow(ctx, `SELECT min(tablename) FROM pg_tables WHERE schemaname = $1
+		AND NOT has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT, INSERT, UPDATE, DELETE')`, schema).Scan(&lacks)
+	if err != nil || lacks == nil {
+		return err
+	}
+	return explainCode("42501", "permission denied for table "+*lacks)
+}
+
+// connected makes a new session fit for use. A server that was put back in time or exchanged is noticed here: that
+// breaks every session first.
+func (l *Ledger) connected(ctx context.Context, conn *pgx.Conn) error {
+	if err := begin(ctx, conn); err != nil {
+		return err
+	}
+	want := l.expects()
+	if want.ledger == "" {
+		return nil // Open is still looking
+	}
+	var in lineage
+	err := conn.QueryRow(ctx, `SELECT `+lineageColumns+` FROM `+schema+`.lineage`).Scan(in.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) || missing(err) {
+		return frozen("its tables are gone")
+	}
+	if err != nil {
+		return fmt.Errorf("read the lineage: %w", err)
+	}
+	return inspect(ctx, conn, in, want)
+}
+
+func (l *Ledger) expects() expectation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.expected
+}
+
+// holds notes that the ledger holds the result of token.
+func (l *Ledger) holds(ctx context.Context, token uint64) {
+	l.mu.Lock()
+	l.expected.mark = max(l.expected.mark, token)
+	l.mu.Unlock()
+	if l.cfg.Marked != nil {
+		l.cfg.Marked(ctx, token)
+	}
+}
+
+// Close ends the watching and all sessions, and waits for calls that are under way. May be called twice.
+func (l *Ledger) Close() error {
+	l.hub.stop()
+	l.pool.Close()
+	return nil
+}
+
+// Watch implements ledger.Ledger: a hint after each change that the server announces, at every poll, and whenever
+// announcements may have been missed.
+func (l *Ledger) Watch(ctx context.Context) <-chan struct{} { return l.hub.watch(ctx) }

@@ -1,0 +1,15 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/ledger/ledgertest"
+)
+
+func TestConformance(t *testing.T) {
+	ledgertest.Run(t, func(t *testing.T) (ledger.Ledger, ledgertest.Group) {
+		b := open(t)
+		return b.led, b.group
+	})
+}
