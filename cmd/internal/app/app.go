@@ -28,6 +28,7 @@ type App struct {
 	router  *signals.Router
 	group   *gms.Group
 	manager *recovery.Manager
+	times   *times
 
 	mu       sync.Mutex
 	state    string // as api.Status.State
@@ -56,7 +57,7 @@ type cleanup struct {
 
 // New checks that the configuration fits together. It opens nothing.
 func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
-	a := &App{cfg: cfg, version: version, log: log, state: "starting", done: make(chan struct{})}
+	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), done: make(chan struct{})}
 	a.router = signals.NewRouter(signals.Options{Logger: log})
 	gcfg, err := a.groupConfig()
 	if err != nil {
@@ -122,6 +123,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.setState("joining")
 	a.joining.Go(func() { a.watch(run) })
 	a.joining.Go(func() { a.tidy(run) })
+	a.joining.Go(func() { a.times.watch(run, a.group) })
 	a.joining.Go(func() {
 		if err := a.join(run); err != nil && run.Err() == nil {
 			a.fail(err)
@@ -183,6 +185,10 @@ func (a *App) awaitFences(ctx context.Context) error {
 	return a.group.SetReady(ctx, true)
 }
 
+// cleanupWithin bounds what a task removes after itself, and with it a stop without a quorum, in which nothing can be
+// written down: recovery has such a task anyway.
+const cleanupWithin = 15 * time.Second
+
 func (a *App) makeWork() (*work, *bridge, error) {
 	cat, err := a.opened.catalog(a.group.ClusterID())
 	if err != nil {
@@ -198,7 +204,7 @@ func (a *App) makeWork() (*work, *bridge, error) {
 	w := &work{ledger: led}
 	w.worker, err = pipeline.NewWorker(pipeline.Config{
 		Ledger: led, Locker: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, RateLimit: int64(c.Backup.RateLimit),
-		KeepOld: c.Restore.KeepOld, StopGrace: c.Stop.Grace, Writer: "fencepost " + a.version, Logger: a.log,
+		KeepOld: c.Restore.KeepOld, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
 	})
 	if err != nil {
 		return nil, nil, err

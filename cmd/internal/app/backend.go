@@ -90,6 +90,7 @@ func (p people) View(ctx context.Context) (api.View, error) {
 		v.Members = append(v.Members, api.Member{
 			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: memberState(m), Ready: m.Ready, Suspected: m.Suspected,
 			Leader: m.Leader, Voter: m.Voter, Self: m.Run == self, GossipAddr: m.Gossip, ClusterAddr: m.Cluster, Components: m.Components,
+			JoinedAt: p.a.times.of(joined(m.Run)),
 		})
 	}
 	return v, nil
@@ -113,6 +114,7 @@ func (p people) Fences(ctx context.Context) ([]api.Fence, error) {
 		list = append(list, api.Fence{
 			Component: r.Component, Node: r.Node, Run: r.Run, Holder: r.AppointeeNode, HolderRun: r.Appointee, Token: r.Token, State: r.State,
 			Index: r.Index, Attempts: int(r.Failures), Tried: slices.Concat([]string{}, r.Tried), Evidence: string(r.Evidence), Problem: r.Why,
+			Since: p.a.times.of(began(r)),
 		})
 	}
 	for _, f := range p.a.group.MaintenanceFences() {
@@ -128,11 +130,11 @@ func (p people) Recoveries(ctx context.Context) ([]api.Recovery, error) {
 	list := []api.Recovery{}
 	recoveries, _ := p.a.group.Recoveries()
 	for _, r := range recoveries {
-		list = append(list, recoveryOf(r))
+		list = append(list, p.recovery(r))
 	}
 	for _, e := range slices.Backward(p.a.group.Ended()) {
-		r := recoveryOf(e.Recovery)
-		r.State, r.Ended = "released", e.Ended
+		r := p.recovery(e.Recovery)
+		r.State, r.Ended, r.EndedAt = "released", e.Ended, p.a.times.of(ended(e))
 		if e.Dropped {
 			r.State = "dropped"
 		}
@@ -141,10 +143,11 @@ func (p people) Recoveries(ctx context.Context) ([]api.Recovery, error) {
 	return list, nil
 }
 
-func recoveryOf(r gms.Recovery) api.Recovery {
+func (p people) recovery(r gms.Recovery) api.Recovery {
 	return api.Recovery{
 		Component: r.Component, Node: r.Node, Run: r.Run, Evidence: string(r.Evidence), State: r.State, Recoverer: r.AppointeeNode,
 		Token: r.Token, Attempts: int(r.Failures), Tried: slices.Concat([]string{}, r.Tried), Problem: r.Why, Opened: r.Since,
+		Since: p.a.times.of(began(r)),
 	}
 }
 
