@@ -6,12 +6,14 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger hands Raft's messages to slog, one step more sober: what Raft calls an error (a peer that does not answer) is a
-// warning here, its warnings (an election) are information, and the rest is for debugging.
+// logger hands Raft's messages to slog, one step more sober: what Raft calls an error is a warning here, its warnings (an
+// election) are information, and the rest is for debugging; so is what every peer that is away brings again and again.
 type logger struct {
 	slog *slog.Logger
 	name string
@@ -31,9 +33,24 @@ func level(l hclog.Level) slog.Level {
 	}
 }
 
+// away are messages about a peer that does not answer, or has hung up; the group's own log says so once.
+var away = []string{
+	"failed to heartbeat to", "failed to appendEntries to", "failed to make requestVote RPC", "failed to make preVote RPC",
+	"failed to pipeline appendEntries to", "failed to install snapshot", "failed to contact", "failed to decode incoming command",
+	"Election timeout reached", "failed to send snapshot to",
+}
+
+func sober(lv hclog.Level, msg string) slog.Level {
+	if slices.ContainsFunc(away, func(prefix string) bool { return strings.HasPrefix(msg, prefix) }) {
+		return slog.LevelDebug
+	}
+	return level(lv)
+}
+
 func (l *logger) Log(lv hclog.Level, msg string, args ...any) {
 	ctx := context.Background()
-	if !l.slog.Enabled(ctx, level(lv)) {
+	to := sober(lv, msg)
+	if !l.slog.Enabled(ctx, to) {
 		return
 	}
 	for i, a := range args {
@@ -43,7 +60,7 @@ func (l *logger) Log(lv hclog.Level, msg string, args ...any) {
 			}
 		}
 	}
-	l.slog.Log(ctx, level(lv), msg, args...)
+	l.slog.Log(ctx, to, "raft: "+msg, args...)
 }
 
 func (l *logger) Trace(msg string, args ...any) { l.Log(hclog.Trace, msg, args...) }

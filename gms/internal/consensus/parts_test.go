@@ -15,16 +15,17 @@ func TestLoggerIsSober(t *testing.T) {
 	var out bytes.Buffer
 	l := &logger{slog: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	named := l.Named("net").With("node", "a")
+	named.Error("failed to commit logs", "error", "disk full")
 	named.Error("failed to heartbeat to", "peer", "b", "error", "refused")
 	named.Warn("rejecting vote request", "at", hclog.Fmt("%d/%d", 1, 2))
 	named.Info("entering follower state")
 	got := out.String()
-	for _, want := range []string{"level=WARN msg=\"failed to heartbeat to\" node=a peer=b", "level=INFO msg=\"rejecting vote request\" node=a at=1/2"} {
+	for _, want := range []string{"level=WARN msg=\"raft: failed to commit logs\" node=a error=\"disk full\"", "level=INFO msg=\"raft: rejecting vote request\" node=a at=1/2"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "follower") || named.IsDebug() || !named.IsWarn() || named.Name() != "net" {
+	if strings.Contains(got, "heartbeat") || strings.Contains(got, "follower") || named.IsDebug() || !named.IsWarn() || named.Name() != "net" {
 		t.Errorf("the levels are wrong:\n%s", got)
 	}
 }
