@@ -216,17 +216,23 @@ func TestPeersForgetWhatIsOver(t *testing.T) {
 	}
 }
 
+// Who lost no session with a run has nothing to say of it; who did says what its host said, and asks again while that was
+// no proof. Nobody listens at the addresses of these runs.
 func TestOnlyWhoLostItsSessionIsAWitness(t *testing.T) {
-	for _, c := range []struct {
-		seen sighting
-		lost bool
-	}{{sighting{}, false}, {sighting{refused: true}, true}} {
+	for name, c := range map[string]struct {
+		seen    map[state.RunID]sighting
+		refused bool
+	}{
+		"lost none":           {nil, false},
+		"lost, refused":       {map[state.RunID]sighting{runOf(2): {refused: true}}, true},
+		"lost, not proven":    {map[state.RunID]sighting{runOf(2): {}}, true},
+		"lost, answered then": {map[state.RunID]sighting{runOf(2): {alive: true}}, true},
+	} {
 		g := newLooseGroup(t)
-		if c.lost {
-			g.seen.runs = map[state.RunID]sighting{runOf(2): c.seen}
-		}
-		if r := g.witness(t.Context(), runOf(2)); r.GetRefused() != c.seen.refused || r.GetAlive() {
-			t.Errorf("witness of %+v: %v", c, r)
+		g.settle()
+		g.seen.runs = c.seen
+		if r := g.witness(t.Context(), runOf(2)); r.GetRefused() != c.refused || r.GetAlive() {
+			t.Errorf("%s: %v", name, r)
 		}
 	}
 }

@@ -483,6 +483,9 @@ func TestAnEndedTermActsNoMore(t *testing.T) {
 		before := len(x.commits())
 		x.step(detect.Event{Kind: detect.GossipDead, Run: detect.RunID(runOf(2))})
 		x.follow()
+		x.leading.mu.Lock()
+		x.carryOut([]detect.Proposal{{Act: detect.Close, Run: detect.RunID(runOf(2)), Evidence: detect.Lapsed}})
+		x.leading.mu.Unlock()
 		if r := answered(x.ask(2, 1)); r != nil {
 			t.Errorf("answer %v", r)
 		}

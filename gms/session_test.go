@@ -18,7 +18,8 @@ const ttl = 3 * time.Second
 // sessionOf runs a session in the present bubble until stop is called.
 type runningSession struct {
 	*session
-	stop func() error // ends keep and gives its error
+	stop func() error  // ends keep and gives its error
+	kept chan struct{} // closed when keep has ended
 
 	mu    sync.Mutex
 	broke []string
@@ -26,7 +27,7 @@ type runningSession struct {
 
 func startSession(t *testing.T, to members) *runningSession {
 	cfg := Config{Node: "me", Timing: Timing{TTL: ttl}, FenceTTL: 30 * time.Second, Clock: newBubbleClock()}.withDefaults()
-	r := &runningSession{}
+	r := &runningSession{kept: make(chan struct{})}
 	r.session = newSession([16]byte{7}, cfg, to, func(leader string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -35,7 +36,10 @@ func startSession(t *testing.T, to members) *runningSession {
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup
 	var err error
-	tasks.Go(func() { err = r.keep(ctx) })
+	tasks.Go(func() {
+		defer close(r.kept)
+		err = r.keep(ctx)
+	})
 	tasks.Go(func() { r.watchDeadlines(ctx) })
 	r.stop = func() error {
 		cancel()
@@ -195,9 +199,9 @@ func TestSessionOfAClosedRunEnds(t *testing.T) {
 				prepare(to)
 				s := startSession(t, to)
 				pass(ttl)
-				before := len(to.clients["a"].opened())
-				pass(ttl)
-				if n := len(to.clients["a"].opened()); n != before {
+				select {
+				case <-s.kept:
+				default:
 					t.Error("a closed run goes on renewing")
 				}
 				if err := s.stop(); !errors.Is(err, ErrRunClosed) {
@@ -326,6 +330,29 @@ func TestFenceThatTheLeaderDoesNotRenewEnds(t *testing.T) {
 		pass(2 * time.Millisecond)
 		if !errors.Is(context.Cause(lease), signals.ErrFenceLost) {
 			t.Errorf("fence_ttl − margin after Acquire was sent: %v", context.Cause(lease))
+		}
+	})
+}
+
+// A fence's deadline counts from before the renewal that named it was sent, however late the answer comes.
+func TestFenceDeadlineCountsFromSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSession(t, newFakeMembers("", "a"))
+		lease, stop := s.renewFence(fenceRef{component: "c"}, s.clock.Now(), func() bool { return true })
+		defer stop()
+		pass(time.Second)
+		r := s.renewal()
+		pass(ttl / 2)
+		if len(r.GetFences()) != 1 || !s.acknowledged(ack(r)) {
+			t.Fatalf("renewal %v", r)
+		}
+		pass(s.fenceTTL - leaseMargin(s.fenceTTL) - ttl/2 - time.Millisecond)
+		if lease.Err() != nil {
+			t.Errorf("ended early: %v", context.Cause(lease))
+		}
+		pass(2 * time.Millisecond)
+		if lease.Err() == nil {
+			t.Error("it counts from the answer")
 		}
 	})
 }
