@@ -66,16 +66,6 @@ func (h *hearing) expect(want string) []signals.Facts {
 	return facts
 }
 
-func (h *hearing) epochOf(n byte) uint64 {
-	for _, m := range h.View().Members {
-		if m.Run == runOf(n).String() {
-			return m.Epoch
-		}
-	}
-	h.t.Fatalf("run %d is not in the view", n)
-	return 0
-}
-
 func TestSignalsBeginWithTheOwnRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHearing(t)
@@ -128,7 +118,7 @@ func TestEachChangeGivesItsSignal(t *testing.T) {
 		h.must(&wire.Command{Run: runOf(3).Bytes(), Op: &wire.Command_SetReady{SetReady: &wire.SetReady{}}})
 		h.expect("")
 
-		h.must(openCommand(4, "n2", h.epochOf(2)))
+		h.must(openCommand(4, "n2", h.epochIn(2)))
 		f = h.expect("failure n2, join n2")
 		if f[0].Evidence != signals.NewerRun || f[0].Member.Run != runOf(2).String() || !f[1].Rejoin || f[1].Member.Run != runOf(4).String() {
 			t.Errorf("facts %+v, %+v", f[0], f[1])
