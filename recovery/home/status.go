@@ -1,0 +1,126 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// Occupant is one seat that is or was taken.
+type Occupant struct {
+	Seat     int      `json:"seat"`
+	Held     bool     `json:"held"` // somebody has its lock
+	Record   Record   `json:"record"`
+	Liveness Liveness `json:"liveness"` // of the process in the record
+	Beats    uint64   `json:"beats"`    // 0: it does not report progress
+}
+
+// Status is an environment as it looks from outside.
+type Status struct {
+	Seal   Seal       `json:"seal"`
+	Usable string     `json:"usable"` // empty: may be opened; else why not
+	Failed string     `json:"failed"` // the first cause; empty while the generation is good
+	Kept   bool       `json:"kept"`   // somebody holds the warden lock
+	Seats  []Occupant `json:"seats"`  // taken ones, and those that are not in order
+}
+
+// Look reads the state of an environment. On Linux it takes no lock and changes nothing; elsewhere it takes locks for a
+// moment to see whether they are free. The answer may be old when it arrives.
+func Look(cfg Config) (Status, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Status{}, err
+	}
+	fail := func(err error) (Status, error) {
+		return Status{}, fmt.Errorf("look at the environment %s: %w", cfg.Dir, err)
+	}
+	l := layout(cfg.Dir)
+	var st Status
+	if st.Seal, err = readSeal(l); err != nil {
+		return fail(err)
+	}
+	if st.Kept, err = held(l.warden()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail(err)
+	}
+	op, err := open(cfg)
+	var failed *RunRecoveryError
+	switch {
+	case err == nil:
+		defer op.page.close()
+		st.Seats, err = op.occupants()
+	case errors.As(err, &failed):
+		st.Usable, st.Failed = ErrRunRecovery.Error(), failed.Cause
+		st.Seats, err = opening{l: l, seal: st.Seal}.occupants()
+	case errors.Is(err, ErrNotSealed) || errors.Is(err, ErrNetworkFS):
+		st.Usable = err.Error()
+		st.Seats, err = opening{l: l, seal: st.Seal}.occupants()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return st, nil
+}
+
+// occupants looks at all seats; those that are free and in order are left out. It works without a page.
+func (op opening) occupants() ([]Occupant, error) {
+	var out []Occupant
+	for i := range op.seal.Locks {
+		o := Occupant{Seat: i, Liveness: Unknown}
+		var err error
+		if o.Held, err = held(op.l.seat(i)); err != nil {
+			return out, fmt.Errorf("look at seat %d: %w", i, err)
+		}
+		if o.Record, err = readRecordAt(op.l.seat(i)); err != nil {
+			return out, err
+		}
+		current := o.Record.In && o.Record.Generation == op.seal.Generation
+		parted := o.Record.Parting != "" && o.Record.Generation == op.seal.Generation
+		if !o.Held && !current && !parted {
+			continue
+		}
+		if current {
+			o.Liveness = o.Record.Ident.Liveness()
+		}
+		if op.page != nil {
+			o.Beats = op.page.beats(seatSlot + i)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// Audit says, one line each, what is not as it should be in an environment. It changes nothing. No line means that it may
+// be opened and everybody inside is alive.
+func Audit(cfg Config) ([]string, error) {
+	st, err := Look(cfg)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	bad := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if st.Usable != "" {
+		bad("%s", st.Usable)
+	}
+	if st.Failed != "" {
+		bad("generation %d has failed: %s", st.Seal.Generation, st.Failed)
+	}
+	if !st.Kept {
+		bad("nobody keeps it: no process holds the warden lock")
+	}
+	l := layout(cfg.Dir)
+	for i, id := range st.Seal.Locks {
+		if fi, err := os.Stat(l.seat(i)); err != nil || id != fileID(fi) {
+			bad("the lock file of seat %d was replaced", i)
+		}
+	}
+	for _, o := range st.Seats {
+		switch {
+		case o.Record.In && !o.Held:
+			bad("%v died inside, in seat %d", o.Record, o.Seat)
+		case o.Record.In && o.Liveness == Dead:
+			bad("%v is dead, and another process holds its seat %d", o.Record, o.Seat)
+		}
+	}
+	return out, nil
+}
