@@ -199,6 +199,7 @@ func formed(t *testing.T, n int) *testGroup {
 }
 
 func TestThreeNodesFormOneView(t *testing.T) {
+	t.Parallel()
 	tg := formed(t, 3)
 	first := tg.nodes["n1"].View()
 	for _, name := range tg.names {
@@ -214,6 +215,7 @@ func TestThreeNodesFormOneView(t *testing.T) {
 }
 
 func TestSingleNodeStands(t *testing.T) {
+	t.Parallel()
 	tg := formed(t, 1)
 	n := tg.nodes["n1"]
 	c, err := n.Claim(tg.ctx, "work", "item", 1)
