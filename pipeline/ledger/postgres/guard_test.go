@@ -31,6 +31,24 @@ func paused(l *Ledger, stage string) (reached chan struct{}, resume func()) {
 	return reached, sync.OnceFunc(func() { close(gate) })
 }
 
+// sharedLocks counts what guarded transactions hold.
+const sharedLocks = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
+// The guard is read after the lock was given: a write that waited for a shut-out sees what it did.
+func TestGuardIsReadUnderTheLock(t *testing.T) {
+	b := open(t)
+	g, row := b.take("t1", "aa")
+	release := pg.Server(t).Hold(t, nameIn(t, b.dsn), fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", runLock("aa")))
+	late := make(chan error, 1)
+	go func() { late <- b.write(g, row, ledger.Completed) }()
+	b.until("1", `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)
+	b.exec(`UPDATE fencepost_ledger.runs SET shut_out = now() WHERE run = 'aa'`)
+	release()
+	if err := <-late; !errors.Is(err, ledger.ErrFenced) {
+		t.Errorf("write that waited for the shut-out: %v", err)
+	}
+}
+
 // A writer that has read "not shut out" and is stopped before it writes: the shut-out ends its session, and what it writes
 // later takes no effect. This is where a plain reading of the guard row leaks.
 func TestWriterStoppedAfterTheGuardWritesNothing(t *testing.T) {
@@ -46,6 +64,9 @@ func TestWriterStoppedAfterTheGuardWritesNothing(t *testing.T) {
 			change := ledger.Change{Task: row, Backup: &ledger.Backup{ID: row.Backup, State: ledger.BackupCompleted, Token: g.Token}}
 			go func() { late <- zombie.Write(soon(t), g, change) }()
 			<-reached
+			if n := b.text(sharedLocks); n != "1" {
+				t.Errorf("the write holds %s locks, not that of its run", n)
+			}
 			if err := b.led.ShutOut(soon(t), b.fence("aa", "bb")); err != nil {
 				t.Fatal(err)
 			}
@@ -176,6 +197,9 @@ func TestEarlierHolderOfTheFenceIsShutOut(t *testing.T) {
 	row := b.row("t1")
 	go func() { late <- b.write(first, row, ledger.Reverted) }()
 	<-reached
+	if n := b.text(sharedLocks); n != "2" {
+		t.Errorf("the write holds %s locks, not those of its run and its fence", n)
+	}
 	later := f
 	later.Token = b.group.RaiseFence(f.Component, f.Node, f.Run, "cc")
 	if err := second.ShutOut(soon(t), later); err != nil {

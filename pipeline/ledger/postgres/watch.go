@@ -39,10 +39,10 @@ func (h *hub) start() {
 			if ctx.Err() != nil {
 				return
 			}
-			h.log.Warn("ledger: not listening for changes, polling", "error", wrap(ctx, "listen", err))
-			h.hint()
+			h.log.Warn("ledger: not listening for changes, trying again", "error", wrap(ctx, "listen", err))
+			h.hint() // something may have been missed
 			select {
-			case <-time.After(h.poll):
+			case <-time.After(min(h.poll, pauseMax)):
 			case <-ctx.Done():
 			}
 		}
@@ -82,8 +82,10 @@ func (h *hub) listen(ctx context.Context) error {
 		if err != nil && (!timeout || conn.IsClosed()) {
 			return err
 		}
-		if err := conn.Ping(ctx); timeout && err != nil {
-			return err
+		if timeout {
+			if err := conn.Ping(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }

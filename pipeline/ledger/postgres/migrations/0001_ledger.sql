@@ -59,7 +59,6 @@ CREATE INDEX tasks_newest ON tasks (created DESC, id DESC);
 CREATE INDEX tasks_active ON tasks (created DESC, id DESC) WHERE finished IS NULL;
 CREATE INDEX tasks_of_database ON tasks (database, created DESC, id DESC);
 CREATE INDEX tasks_of_type ON tasks (type, created DESC, id DESC);
-CREATE INDEX tasks_of_run ON tasks (run) WHERE finished IS NULL;
 
 -- What states a task went through, under which token. The first row is the planning.
 CREATE TABLE task_states (
