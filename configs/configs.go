@@ -29,6 +29,7 @@ type Config struct {
 	Backup     Backup      `yaml:"backup"`
 	Restore    Restore     `yaml:"restore"`
 	Stop       Stop        `yaml:"stop"`
+	Ledger     Ledger      `yaml:"ledger"`
 	Processors []Processor `yaml:"processors"`
 	Databases  []Database  `yaml:"databases"`
 	Storages   []Storage   `yaml:"storages"`
@@ -148,6 +149,14 @@ type Restore struct {
 type Stop struct {
 	// Grace is how long running work may take to end by itself, 0s to 1h. Default 30s.
 	Grace time.Duration `yaml:"grace"`
+}
+
+// Ledger is where tasks and backups are remembered.
+type Ledger struct {
+	// DSN is a PostgreSQL database for it, the same on all nodes and with the same user: the
+	// server itself, no connection pooler. Empty: the group keeps the ledger itself. What is
+	// in one is not in the other, so it is chosen before the first backup.
+	DSN DSN `yaml:"dsn"`
 }
 
 // Processor is one byte filter between a database and its storages. What a kind has no use

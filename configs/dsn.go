@@ -18,6 +18,9 @@ type DSN struct{ raw string }
 // NewDSN takes a connection string or a reference (env:NAME, file:PATH) as in the file.
 func NewDSN(raw string) DSN { return DSN{raw: raw} }
 
+// Given tells whether there is one at all.
+func (d DSN) Given() bool { return d.raw != "" }
+
 // Resolve gives the connection string with its password: the value itself, or that of
 // the environment variable or the first line of the file it refers to. It reads a file,
 // so it may block. Errors name the reference, never the value. The result must not be

@@ -122,8 +122,12 @@ func variable(path string) string {
 // dsn refers to them.
 func unknownVariables(names []string, c *Config) problems {
 	allowed := []string{Prefix + "CONFIG", Prefix + "SOCKET", Prefix + "LONG"}
+	dsns := []DSN{c.Ledger.DSN}
 	for _, d := range c.Databases {
-		if kind, name := d.DSN.reference(); kind == "env" {
+		dsns = append(dsns, d.DSN)
+	}
+	for _, d := range dsns {
+		if kind, name := d.reference(); kind == "env" {
 			allowed = append(allowed, name)
 		}
 	}

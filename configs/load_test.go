@@ -136,7 +136,8 @@ func TestEveryFieldFromEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := f.typ.Kind() == reflect.String || f.typ.Kind() == reflect.Slice; text != (len(ps) == 0) {
+		anyText := f.typ.Kind() == reflect.String || f.typ.Kind() == reflect.Slice || f.typ == reflect.TypeFor[DSN]() // checked by Validate
+		if anyText != (len(ps) == 0) {
 			t.Errorf("%s: problems %v", variable(f.path), ps)
 		}
 		if len(ps) > 0 && ps[0].Path != f.path {
@@ -232,6 +233,12 @@ func TestReferencedVariable(t *testing.T) {
 	const text = "node: n1\ndatabases: [{name: shop, dsn: 'env:FENCEPOST_SHOP_DSN'}]\n"
 	if _, err := load(t, text, "FENCEPOST_SHOP_DSN=postgres://u:secret@h/d"); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := load(t, "node: n1\nledger: {dsn: 'env:FENCEPOST_TASKS_DSN'}\n", "FENCEPOST_TASKS_DSN=postgres://u:secret@h/d"); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := load(t, "node: n1\n", "FENCEPOST_LEDGER_DSN=host=h dbname=d password=secret"); err != nil || !c.Ledger.DSN.Given() || strings.Contains(c.Ledger.DSN.String(), "secret") {
+		t.Fatal(c, err)
 	}
 	_, err := load(t, text, "FENCEPOST_SHOP_DSM=postgres://u:secret@h/d")
 	if got := lines(t, err); len(got) != 1 || strings.Contains(got[0], "secret") {

@@ -28,6 +28,9 @@ func (c *Config) Validate() error {
 	c.checkForming(&ps)
 	c.checkPorts(&ps)
 	c.checkLimits(&ps)
+	if problem := c.Ledger.DSN.problem(); c.Ledger.DSN.Given() && problem != "" {
+		ps.add("ledger.dsn", "%s", problem)
+	}
 	c.checkProcessors(&ps)
 	c.checkDatabases(&ps)
 	c.checkStorages(&ps)

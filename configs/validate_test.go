@@ -66,6 +66,11 @@ func TestBounds(t *testing.T) {
 		{"seed port 0", func(c *Config) { c.Seeds = []string{"127.0.0.1:0"} }, "seeds[0]: is"},
 		{"seed twice", func(c *Config) { c.Seeds = []string{"127.0.0.1:1", "127.0.0.1:1"} }, "seeds[1]: is"},
 
+		{"ledger in the group", func(c *Config) { c.Ledger.DSN = NewDSN("") }, ""},
+		{"ledger by reference", func(c *Config) { c.Ledger.DSN = NewDSN("env:LEDGER") }, ""},
+		{"ledger", func(c *Config) { c.Ledger.DSN = NewDSN("127.0.0.1") }, "ledger.dsn: is no connection string"},
+		{"ledger refers to nothing", func(c *Config) { c.Ledger.DSN = NewDSN("env:") }, "ledger.dsn: refers to nothing"},
+
 		{"no voters", func(c *Config) { c.Raft.Voters = 0 }, "raft.voters: is 0, want 1 to 7"},
 		{"even voters", func(c *Config) { c.Raft.Voters = 2 }, "raft.voters: is 2, want an odd number"},
 		{"seven voters", func(c *Config) { c.Raft.Voters = 7 }, ""},

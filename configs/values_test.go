@@ -79,7 +79,7 @@ func TestDSNHidesPassword(t *testing.T) {
 		"host=h password = hunter2",
 	} {
 		d := NewDSN(raw)
-		c := Config{Databases: []Database{{Name: "x", DSN: d}}}
+		c := Config{Databases: []Database{{Name: "x", DSN: d}}, Ledger: Ledger{DSN: d}}
 		text, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
