@@ -33,8 +33,8 @@ type Gossip struct {
 
 	stopping chan struct{}  // closed when Stop begins
 	calls    sync.WaitGroup // calls into the library, which must end before its Shutdown
-	leaving  sync.Mutex     // one change of what this member says of itself at a time
-	left     bool
+	saying   chan struct{}  // capacity 1: one change of what this member says of itself at a time
+	left     bool           // guarded by saying
 }
 
 // New checks the configuration. It opens nothing and starts nothing.
@@ -49,6 +49,7 @@ func New(cfg Config) (*Gossip, error) {
 		events:   newQueue(),
 		ended:    make(chan struct{}),
 		stopping: make(chan struct{}),
+		saying:   make(chan struct{}, 1),
 	}
 	g.meta.set(cfg.Meta)
 	return g, nil
@@ -149,8 +150,10 @@ func (g *Gossip) SetMeta(ctx context.Context, meta []byte) error {
 		return err
 	}
 	defer done()
-	g.leaving.Lock()
-	defer g.leaving.Unlock()
+	if err := g.speak(ctx); err != nil {
+		return err
+	}
+	defer func() { <-g.saying }()
 	if g.left {
 		return ErrLeft
 	}
@@ -159,6 +162,18 @@ func (g *Gossip) SetMeta(ctx context.Context, meta []byte) error {
 		return fmt.Errorf("tell the new meta: %w", err)
 	}
 	return nil
+}
+
+// speak takes the turn to change what this member says of itself. It is not a mutex, since the one before may take seconds.
+func (g *Gossip) speak(ctx context.Context) error {
+	select {
+	case g.saying <- struct{}{}:
+		return nil
+	case <-g.stopping:
+		return ErrStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func within(ctx context.Context, limit time.Duration) time.Duration {
@@ -237,8 +252,10 @@ func (g *Gossip) Leave(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	g.leaving.Lock()
-	defer g.leaving.Unlock()
+	if err := g.speak(ctx); err != nil {
+		return err
+	}
+	defer func() { <-g.saying }()
 	if g.left {
 		return ErrLeft
 	}
