@@ -9,8 +9,9 @@ import (
 
 // Names of the parts a PostgreSQL dump consists of. Part names are relative object names (lower case, no slash).
 const (
-	PartData     = "data"         // the archive itself, pg_dump's custom format
+	PartData     = "data"         // the archive itself, in the format that Info says
 	PartDatabase = "database.sql" // what an archive leaves out: owner, rights and settings of the database
+	PartGlobals  = "globals.sql"  // roles and tablespaces of the whole server; for people, a restore does not run it
 )
 
 // Errors a caller branches on. Implementations wrap them.
@@ -66,7 +67,7 @@ type Dump interface {
 // Info is what a manifest keeps about a dump.
 type Info struct {
 	Kind          string            // "postgres"
-	Format        string            // "custom"
+	Format        string            // FormatCustom or FormatPlain; "" is custom
 	ServerVersion string            // "15.18"
 	ToolVersion   string            // version of the dumping program
 	SystemID      string            // identifier of the database cluster
@@ -74,6 +75,8 @@ type Info struct {
 	Encoding      string            // server encoding, "UTF8"
 	Locale        Locale            // how the database sorts and classifies text
 	Extensions    map[string]string // name → version
+	Options       DumpOptions       // what was asked for
+	Schemas       []string          // that hold what was dumped; nil: unknown
 	Roles         []string          // that own something in it or have rights on it; nil: unknown
 	Counts        map[string]int64  // kind of object → how many it holds; nil: unknown
 	AsOf          time.Time         // time of the snapshot, by the server's clock
@@ -95,15 +98,7 @@ type RestoreOptions struct {
 	KeepOld time.Duration // how long the replaced database is kept as the undo; 0 = dropped with the swap
 	Info    Info          // of the backup to be restored: versions, encoding, extensions, roles are checked before the start
 
-	// InPlace restores into the target itself, which must exist, in one transaction; there is no undo. With Replace what
-	// the backup holds replaces what has its names, and all else stays; without, the target must be empty. Owner, rights
-	// and settings of the database itself stay as they are.
-	InPlace bool
-
-	NoOwner         bool // everything belongs to the role that restores
-	NoPrivileges    bool // no rights are granted
-	NoSubscriptions bool // logical replication does not go on from the copy
-	SchemaOnly      bool // no rows
+	RestoreChoices
 }
 
 // Prepared identifies a filled database just before it is swapped in, or a restore in place. It is written to the ledger under the attempt's

@@ -19,6 +19,29 @@
 // run. (The output of pg_dump --create names the database everywhere and would have to be parsed.) Left out: the
 // tablespace, the template flag, and by whom a right was granted (it becomes the owner).
 //
+// # Parts of a database, plain dumps, globals
+//
+// Filters (source.DumpOptions) reach pg_dump with every literal in double quotes, so that neither case nor special
+// characters change their meaning; each is looked for in the snapshot first and is an error when it matches nothing.
+// Large objects stay in unless they are refused by name. Rights are checked for what is dumped only, and of a partial
+// dump only tables, views and large objects are counted. Schemas that pg_restore would leave out are made, bare.
+//
+// A plain dump is refused for a database with large objects, and must end with pg_dump's last line. Plain scripts, ours
+// and others', are restored only into a new database, by a psql that \restrict (with a key of ours) keeps from every
+// meta-command; one from before August 2025 cannot and is refused. SQL itself can do what the role may: restore a
+// stranger's script as a role without rights to programs and files of the server.
+//
+// PartGlobals is pg_dumpall --globals-only, read beside the snapshot. Without DumpOptions.RolePasswords it has no
+// password hashes. With them it is a secret: they can be guessed at, and logged in with where SCRAM is not used. Nothing
+// here prints a part; whoever stores it encrypts it. A restore checks that the roles exist, and does not make them.
+//
+// # Rights
+//
+// A dump needs CONNECT, and SELECT on all that it holds: GRANT pg_read_all_data TO role is enough for tables and
+// sequences; large objects need their owner, SELECT on each or a superuser; tables with row security need BYPASSRLS or
+// their owner. What lacks is named before anything is read. A restore into a new database needs CREATEDB and membership
+// in the owners of what it makes (or NoOwner); in place it needs CREATE on the database and ownership of what it replaces.
+//
 // # Restore
 //
 // pg_restore fills a new database <target>__fp_<token>_<hash of the task>, made from template0 with encoding and locale

@@ -51,6 +51,10 @@ func (s *Source) wrap(ctx context.Context, err error, format string, args ...any
 		return s.errorf(problem{what: cause.Error(), kinds: []error{cause, ctx.Err()}}, format, args...)
 	}
 	p := explain(err)
+	if u, ok := errors.AsType[*unmatched](err); ok {
+		p.hint = "check the name; upper and lower case count, and a name with a dot belongs in double quotes"
+		p.what = u.Error()
+	}
 	for _, kind := range []error{source.ErrUnavailable, source.ErrIncomplete, source.ErrTargetExists, source.ErrSuperseded} {
 		if errors.Is(err, kind) {
 			p.kinds = append(p.kinds, kind)
@@ -150,6 +154,8 @@ func explainOutput(program, output, status string) problem {
 		return problem{"the server ended the session of " + program + ": " + lastError(output), hintLost, incomplete}
 	case has("role \"") && has("does not exist"):
 		return problem{"a role is missing: " + lastError(output), hintRoles, incomplete}
+	case has("backslash commands are restricted", `\unrestrict: wrong key`):
+		return problem{"the script holds a command for psql, which only a trusted person should run: " + lastError(output), "make it an SQL script, or run it yourself after reading it", incomplete}
 	case has("because other objects depend on it"):
 		return problem{"something in the database depends on what is to be replaced: " + lastError(output), hintDepends, incomplete}
 	case has("out of shared memory"):

@@ -26,12 +26,12 @@ func (r *restore) Check(ctx context.Context) (source.Prepared, error) {
 	if id != r.prepared.ID {
 		return source.Prepared{}, fmt.Errorf("%s: %w", doing, source.ErrSuperseded)
 	}
-	if r.counts != nil {
-		got, err := countObjects(ctx, conn)
+	if r.expected != nil {
+		got, err := countObjects(ctx, conn, countQuery)
 		if err != nil {
 			return source.Prepared{}, r.src.wrap(ctx, err, "%s", doing)
 		}
-		if p, ok := compareCounts(r.counts, got); !ok {
+		if p, ok := r.expected.compare(got); !ok {
 			r.failed = true
 			return source.Prepared{}, r.src.errorf(p, "%s", doing)
 		}

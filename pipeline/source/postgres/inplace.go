@@ -19,9 +19,9 @@ type inPlace struct {
 	pgRestore tool
 	psql      *psql
 	prepared  source.Prepared
-	counts    map[string]int64 // of the backup; nil until its script was read
-	filled    bool             // PartData was read whole, and psql has run all of it but the COMMIT
-	failed    bool             // nothing of this may be committed
+	expected  *expected // by the backup's script; nil until it was read
+	filled    bool      // PartData was read whole, and psql has run all of it but the COMMIT
+	failed    bool      // nothing of this may be committed
 	checked   bool
 	over      bool // committed or aborted
 }
@@ -29,7 +29,7 @@ type inPlace struct {
 // restoreInPlace begins the transaction: when it returns, it holds the attempt's row.
 func (s *Source) restoreInPlace(ctx context.Context, a source.Attempt, o source.RestoreOptions) (source.Restore, error) {
 	r := &inPlace{src: s, attempt: a, options: o, prepared: source.Prepared{Target: o.Target, InPlace: true}}
-	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName())); err != nil {
+	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName()), inPlaceFits(o)); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.doing(), err)
 	}
 	conn, err := s.connect(ctx, a, o.Target)
@@ -45,6 +45,17 @@ func (s *Source) restoreInPlace(ctx context.Context, a source.Attempt, o source.
 		return nil, errors.Join(s.wrap(ctx, err, "%s", r.doing()), r.Abort())
 	}
 	return r, nil
+}
+
+// inPlaceFits refuses what cannot be done in one transaction of ours.
+func inPlaceFits(o source.RestoreOptions) error {
+	switch {
+	case o.Info.Format == source.FormatPlain:
+		return errors.New("a plain script can only be restored into a new database")
+	case o.NoEventTriggers:
+		return errors.New("event triggers can only be left out of a new database")
+	}
+	return nil
 }
 
 func (r *inPlace) doing() string {
@@ -81,7 +92,7 @@ func (r *inPlace) preflight(ctx context.Context, conn *session) (client tool, er
 
 // checkRoom refuses a target that is not empty without leave to replace, and a transaction too big for the server.
 func (r *inPlace) checkRoom(ctx context.Context, conn *session) error {
-	have, err := countObjects(ctx, conn)
+	have, err := countObjects(ctx, conn, countQuery)
 	if err != nil {
 		return err
 	}
@@ -142,7 +153,7 @@ func (r *inPlace) begin(ctx context.Context, conn *session, client tool) error {
 	if r.psql, err = r.src.startPsql(client, conn.at, r.options.Target, tag(r.attempt)); err != nil {
 		return err
 	}
-	held, err := r.ask(ctx, fmt.Sprintf(beginSQL, resetSession, literal(r.attempt.Task), r.attempt.Token),
+	held, err := r.ask(ctx, fmt.Sprintf(beginSQL, resetSession, literal(r.attempt.Task), r.attempt.Token)+makeSchemas(bareSchemas(r.options)),
 		fmt.Sprintf(`SELECT count(*) FROM fencepost.attempt WHERE task = %s AND token = %d`, literal(r.attempt.Task), r.attempt.Token))
 	if err == nil && held != "1" {
 		err = r.superseded()
@@ -172,13 +183,10 @@ func (r *inPlace) Read(ctx context.Context, part string, from io.Reader) error {
 	case part == source.PartData && !r.filled:
 		err = r.readData(ctx, from)
 		r.filled = err == nil
-	case part == source.PartDatabase && r.filled && r.counts == nil:
-		var s script
-		if s, err = decodeScript(from); err != nil {
-			err = r.src.badStream(ctx, err, r.doing())
-		} else if r.counts = s.Counts; r.counts == nil {
-			r.counts = map[string]int64{}
-		}
+	case part == source.PartDatabase && r.filled && r.expected == nil:
+		err = r.readScript(ctx, from)
+	case part == source.PartGlobals:
+		_, err = io.Copy(io.Discard, from) // only its end tells that it is whole
 	default:
 		err = fmt.Errorf("part %q is not expected now", part)
 	}
@@ -186,6 +194,17 @@ func (r *inPlace) Read(ctx context.Context, part string, from io.Reader) error {
 		r.failed = true
 		return r.src.wrap(ctx, err, "%s", r.doing())
 	}
+	return nil
+}
+
+// readScript takes only the counts from a script: the database itself stays as it is.
+func (r *inPlace) readScript(ctx context.Context, from io.Reader) error {
+	s, err := decodeScript(from)
+	if err != nil {
+		return r.src.badStream(ctx, err, r.doing())
+	}
+	e := expect(s, r.options.RestoreChoices)
+	r.expected = &e
 	return nil
 }
 
@@ -204,12 +223,14 @@ func (r *inPlace) Check(ctx context.Context) (source.Prepared, error) {
 	if err := json.NewDecoder(bytes.NewReader([]byte(got))).Decode(&counts); err != nil {
 		return source.Prepared{}, fmt.Errorf("%s: count what is there: %w", r.doing(), err)
 	}
-	for kind, n := range counts {
-		counts[kind] = min(n, r.counts[kind])
-	}
-	if p, ok := compareCounts(r.counts, counts); !ok {
-		r.failed = true
-		return source.Prepared{}, r.src.errorf(p, "%s", r.doing())
+	if r.expected != nil {
+		for kind, n := range counts {
+			counts[kind] = min(n, r.expected.counts[kind]) // more is fine
+		}
+		if p, ok := r.expected.compare(counts); !ok {
+			r.failed = true
+			return source.Prepared{}, r.src.errorf(p, "%s", r.doing())
+		}
 	}
 	r.checked = true
 	return r.prepared, nil

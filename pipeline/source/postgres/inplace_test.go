@@ -24,7 +24,7 @@ import (
 var bothParts = []string{source.PartData, source.PartDatabase}
 
 func over(b backup, target string) source.RestoreOptions {
-	return source.RestoreOptions{Target: target, InPlace: true, Replace: true, Info: b.info}
+	return source.RestoreOptions{Target: target, Replace: true, Info: b.info, RestoreChoices: source.RestoreChoices{InPlace: true}}
 }
 
 // begun begins a restore in place; it is aborted at the end of the test.
@@ -213,7 +213,7 @@ func TestStrayCommit(t *testing.T) {
 	s := newSource(t, Config{DSN: srv.Database(t)})
 	for _, sql := range []string{"COMMIT;", "END;", "CREATE TABLE public.stray (); COMMIT; BEGIN;", "COMMIT AND CHAIN;", "SET CONSTRAINTS ALL IMMEDIATE; COMMIT;"} {
 		t.Run(sql, func(t *testing.T) {
-			r := begun(t, s, first, source.RestoreOptions{Target: s.Database(), InPlace: true}).(*inPlace)
+			r := begun(t, s, first, source.RestoreOptions{Target: s.Database(), RestoreChoices: source.RestoreChoices{InPlace: true}}).(*inPlace)
 			_, err := r.ask(t.Context(), "CREATE TABLE public.kept (a int);\n"+sql, "1")
 			fails(t, err, "only fencepost may commit this")
 			if err := r.Abort(); err != nil {
@@ -339,7 +339,7 @@ func slowPsql(t *testing.T) (dir string, open func()) {
 func TestCommitNeedsTheRow(t *testing.T) {
 	srv := pg.Server(t)
 	s := newSource(t, Config{DSN: srv.Database(t)})
-	r := begun(t, s, first, source.RestoreOptions{Target: s.Database(), InPlace: true}).(*inPlace)
+	r := begun(t, s, first, source.RestoreOptions{Target: s.Database(), RestoreChoices: source.RestoreChoices{InPlace: true}}).(*inPlace)
 	if _, err := r.ask(t.Context(), `DELETE FROM fencepost.attempt; CREATE TABLE public.x ();`, "1"); err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +446,7 @@ func TestLockEstimate(t *testing.T) {
 	srv := pg.Server(t)
 	s := newSource(t, Config{DSN: srv.Database(t)})
 	srv.Exec(t, s.Database(), `CREATE TYPE mood AS ENUM ('a')`)
-	srv.Exec(t, s.Database(), `DO $$ BEGIN FOR i IN 1..200 LOOP
+	srv.Exec(t, s.Database(), `DO $$ BEGIN FOR i IN 1..60 LOOP
 		EXECUTE format('CREATE TABLE t%s (a serial PRIMARY KEY, b text, c mood CHECK (a > 0))', i);
 		PERFORM lo_from_bytea(0, 'x');
 		EXECUTE format('CREATE FUNCTION f%s() RETURNS int LANGUAGE sql AS ''SELECT 1''', i);
@@ -470,7 +470,7 @@ func TestLockEstimate(t *testing.T) {
 		if _, err := fmt.Sscan(text, &taken); err != nil {
 			t.Fatal(err)
 		}
-		const alwaysThere = 100 // catalogs and the like
+		const alwaysThere = 120 // catalogs and the like
 		if taken > estimate+alwaysThere || estimate > 3*taken {
 			t.Errorf("replace %v: %d locks taken, %d estimated", replace, taken, estimate)
 		}

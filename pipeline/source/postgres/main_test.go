@@ -224,7 +224,7 @@ func await(t *testing.T, what string, done func() bool) {
 func fakeTools(t *testing.T, script string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"pg_dump", "pg_restore"} {
+	for _, name := range []string{"pg_dump", "pg_restore", "pg_dumpall"} {
 		text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '" + name + " (PostgreSQL) 99.1'; exit 0; }\n" + script + "\n"
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)

@@ -153,7 +153,7 @@ func TestCompareCounts(t *testing.T) {
 		{map[string]int64{"views": 1}, nil, "1 views and the new database has 0"},
 		{nil, map[string]int64{"triggers": 1}, "0 triggers and the new database has 1"},
 	} {
-		if p, ok := compareCounts(c.want, c.got); ok != (c.says == "") || !strings.Contains(p.what, c.says) {
+		if p, ok := (expected{counts: c.want}).compare(c.got); ok != (c.says == "") || !strings.Contains(p.what, c.says) {
 			t.Errorf("%+v: %+v", c, p)
 		}
 	}

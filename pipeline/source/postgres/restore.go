@@ -17,12 +17,13 @@ type restore struct {
 	src       *Source
 	attempt   source.Attempt
 	options   source.RestoreOptions
-	pgRestore tool
+	pgRestore tool    // for an archive
+	psql      tool    // for a plain script
 	at        address // where the new database is made
 	prepared  source.Prepared
-	counts    map[string]int64 // of the backup; nil until its script was read
-	filled    bool             // PartData was read whole
-	failed    bool             // a part was not: nothing of this may be committed
+	expected  *expected // by the backup's script; nil until it was read
+	filled    bool      // PartData was read whole
+	failed    bool      // a part was not: nothing of this may be committed
 	checked   bool
 	over      bool // committed or aborted
 }
@@ -76,7 +77,13 @@ func (r *restore) preflight(ctx context.Context, conn *session) error {
 	if p, ok := versionFits(version, r.options.Info); !ok {
 		return r.src.errorf(p, "%s", doing)
 	}
-	if r.pgRestore, err = r.src.findTool(ctx, "pg_restore", max(majorOf(version), majorOf(r.options.Info.ToolVersion))); err != nil {
+	need := max(majorOf(version), majorOf(r.options.Info.ToolVersion))
+	if r.options.Info.Format == source.FormatPlain {
+		r.psql, err = r.src.plainTool(ctx, need, r.options.RestoreChoices, doing)
+	} else {
+		r.pgRestore, err = r.src.findTool(ctx, "pg_restore", need)
+	}
+	if err != nil {
 		return err
 	}
 	if err := r.src.checkNeeds(ctx, conn, r.options, doing); err != nil {
@@ -127,7 +134,20 @@ func (r *restore) create(ctx context.Context, conn *session) error {
 		}
 		return r.src.errorf(p, "create database %q", r.prepared.Database)
 	}
-	return conn.QueryRow(ctx, `SELECT oid FROM pg_database WHERE datname = $1`, r.prepared.Database).Scan(&r.prepared.ID)
+	if err := conn.QueryRow(ctx, `SELECT oid FROM pg_database WHERE datname = $1`, r.prepared.Database).Scan(&r.prepared.ID); err != nil {
+		return err
+	}
+	names := bareSchemas(r.options)
+	if len(names) == 0 {
+		return nil
+	}
+	inside, err := r.src.connect(ctx, r.attempt, r.prepared.Database)
+	if err != nil {
+		return err
+	}
+	defer inside.close()
+	_, err = inside.PgConn().Exec(ctx, makeSchemas(names)).ReadAll()
+	return err
 }
 
 func createStatement(name, encoding string, l source.Locale) string {
@@ -152,10 +172,12 @@ func (r *restore) Read(ctx context.Context, part string, from io.Reader) error {
 	case r.over || r.failed:
 		err = errors.New("this restore has ended")
 	case part == source.PartData && !r.filled:
-		err = r.readData(ctx, from)
+		err = r.readAny(ctx, from)
 		r.filled = err == nil
-	case part == source.PartDatabase && r.filled && r.counts == nil:
+	case part == source.PartDatabase && r.filled && r.expected == nil:
 		err = r.readScript(ctx, from)
+	case part == source.PartGlobals:
+		_, err = io.Copy(io.Discard, from) // only its end tells that it is whole
 	default:
 		err = fmt.Errorf("part %q is not expected now", part)
 	}
@@ -164,6 +186,31 @@ func (r *restore) Read(ctx context.Context, part string, from io.Reader) error {
 		return r.src.wrap(ctx, err, "restore %s into database %q", part, r.prepared.Database)
 	}
 	return nil
+}
+
+// readAny reads PartData in the format of the backup.
+func (r *restore) readAny(ctx context.Context, from io.Reader) error {
+	read := r.readData
+	if r.options.Info.Format == source.FormatPlain {
+		read = r.readPlain
+	}
+	if err := read(ctx, from); err != nil || !r.options.NoEventTriggers {
+		return err
+	}
+	return r.dropEventTriggers(ctx)
+}
+
+// dropEventTriggers drops those that came with the backup. pg_restore makes them last of all, so that none has fired.
+func (r *restore) dropEventTriggers(ctx context.Context) error {
+	conn, err := r.src.connect(ctx, r.attempt, r.prepared.Database)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	_, err = conn.Exec(ctx, `DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT evtname FROM pg_event_trigger e WHERE NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_event_trigger'::regclass AND objid = e.oid AND deptype = 'e')
+		LOOP EXECUTE format('DROP EVENT TRIGGER %I', name); END LOOP; END $$`)
+	return err
 }
 
 func (r *restore) readScript(ctx context.Context, from io.Reader) error {
@@ -176,11 +223,16 @@ func (r *restore) readScript(ctx context.Context, from io.Reader) error {
 		return err
 	}
 	defer conn.close()
+	if r.options.NoOwner {
+		script.Owner = ""
+	}
+	if r.options.NoPrivileges {
+		script.Default, script.Rights = true, nil
+	}
 	if err := script.apply(ctx, conn, r.prepared.Database); err != nil {
 		return err
 	}
-	if r.counts = script.Counts; r.counts == nil {
-		r.counts = map[string]int64{}
-	}
+	e := expect(script, r.options.RestoreChoices)
+	r.expected = &e
 	return nil
 }

@@ -15,5 +15,14 @@ func restoreArgs(o source.RestoreOptions) []string {
 			args = append(args, option.arg)
 		}
 	}
+	if len(o.Schemas)+len(o.Tables) > 0 {
+		args = append(args, "--strict-names") // a name that the backup does not hold is an error
+	}
+	for _, name := range o.Schemas {
+		args = append(args, "--schema="+name)
+	}
+	for _, name := range o.Tables {
+		args = append(args, "--table="+name)
+	}
 	return args
 }

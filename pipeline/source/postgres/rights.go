@@ -21,7 +21,8 @@ dumped AS (
 	WHERE relkind IN ('r', 'p', 'S') AND nspname !~ '^pg_' AND nspname <> 'information_schema'
 	AND NOT (nspname = 'fencepost' AND relname = 'attempt')
 	AND NOT EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
-		WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e' AND c.oid <> ALL (coalesce(extconfig, '{}'))))
+		WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e' AND c.oid <> ALL (coalesce(extconfig, '{}')))
+	AND ` + selected + `)
 SELECT CASE relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || name FROM dumped
 WHERE NOT has_schema_privilege(relnamespace, 'USAGE')
 	OR NOT CASE relkind WHEN 'S' THEN has_sequence_privilege(oid, 'SELECT') ELSE has_table_privilege(oid, 'SELECT') END
@@ -29,14 +30,14 @@ UNION ALL
 SELECT 'rows of ' || name || ' (row security)' FROM dumped WHERE relrowsecurity AND row_security_active(oid)
 UNION ALL
 SELECT 'large object ' || l.oid FROM pg_largeobject_metadata l, me
-WHERE NOT rolsuper AND current_setting('lo_compat_privileges') = 'off' AND NOT pg_has_role(lomowner, 'USAGE')
+WHERE $7 AND NOT rolsuper AND current_setting('lo_compat_privileges') = 'off' AND NOT pg_has_role(lomowner, 'USAGE')
 	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) WHERE privilege_type = 'SELECT' AND (grantee = 0 OR pg_has_role(grantee, 'USAGE')))`
 
 // shownFaults bounds how many things one error names.
 const shownFaults = 3
 
-func (s *Source) checkRights(ctx context.Context, conn *session) error {
-	rows, err := conn.Query(ctx, unreadable)
+func (s *Source) checkRights(ctx context.Context, conn *session, f filters) error {
+	rows, err := conn.Query(ctx, unreadable, append(f.sqlArgs(), f.blobs)...)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ type script struct {
 	Rights    []right          `json:"rights,omitempty"`
 	Settings  []setting        `json:"settings,omitempty"`
 	Labels    []label          `json:"labels,omitempty"`
-	Counts    map[string]int64 `json:"counts"` // kind of object → how many the snapshot held
+	Counts    map[string]int64 `json:"counts"`            // kind of object → how many the dump holds
+	Partial   bool             `json:"partial,omitempty"` // chosen parts were dumped: only some kinds are counted
 }
 
 type right struct {
@@ -61,7 +62,7 @@ SELECT jsonb_build_object(
 FROM pg_database d WHERE datname = current_database()`
 
 // captureScript reads the script of the database in which conn is, in conn's transaction.
-func captureScript(ctx context.Context, conn *session) (script, error) {
+func captureScript(ctx context.Context, conn *session, f filters) (script, error) {
 	var s script
 	var text string
 	if err := conn.QueryRow(ctx, scriptQuery).Scan(&text); err != nil {
@@ -71,7 +72,8 @@ func captureScript(ctx context.Context, conn *session) (script, error) {
 		return s, fmt.Errorf("read the database's settings: %w", err)
 	}
 	var err error
-	s.Counts, err = countObjects(ctx, conn)
+	s.Counts, err = f.count(ctx, conn)
+	s.Partial = f.partial()
 	return s, err
 }
 
@@ -136,7 +138,10 @@ func decodeScript(r io.Reader) (script, error) {
 
 // statements returns the SQL that gives the script's facts to a database, whose name is given as SQL.
 func (s script) statements(database string) ([]string, error) {
-	out := []string{"ALTER DATABASE " + database + " OWNER TO " + ident(s.Owner)}
+	var out []string
+	if s.Owner != "" { // else the one who restores
+		out = append(out, "ALTER DATABASE "+database+" OWNER TO "+ident(s.Owner))
+	}
 	if s.ConnLimit >= 0 {
 		out = append(out, fmt.Sprintf("ALTER DATABASE %s CONNECTION LIMIT %d", database, s.ConnLimit))
 	}

@@ -1,0 +1,81 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+)
+
+// Formats of PartData.
+const (
+	FormatCustom = "custom" // pg_dump's archive: the default
+	FormatPlain  = "plain"  // SQL for psql; not for databases with large objects
+)
+
+// DumpOptions say what of a database a dump holds. The zero value means all of it, as an archive.
+//
+// Filters are patterns: * and ? stand for any text and any character, everything else for itself, in upper or lower
+// case as it is; what is in double quotes only for itself ("" is a quote there). A table may have a schema before a dot;
+// without one it is looked for in every schema. A filter that matches nothing is an error.
+type DumpOptions struct {
+	Format         string   `json:"format,omitempty"`          // FormatCustom (also "") or FormatPlain
+	Schemas        []string `json:"schemas,omitempty"`         // only these, with all that is in them
+	Tables         []string `json:"tables,omitempty"`          // only these tables, views and sequences; not together with Schemas
+	ExcludeSchemas []string `json:"exclude_schemas,omitempty"` // all but these; not together with Tables
+	ExcludeTables  []string `json:"exclude_tables,omitempty"`  // all but these
+	ExcludeRows    []string `json:"exclude_rows,omitempty"`    // tables that are dumped empty
+	SchemaOnly     bool     `json:"schema_only,omitempty"`     // no rows and no large objects
+
+	// NoLargeObjects leaves large objects out. They belong to no schema or table, so that filters leave them in.
+	NoLargeObjects bool `json:"no_large_objects,omitempty"`
+	// Globals adds PartGlobals. It is read beside the snapshot.
+	Globals bool `json:"globals,omitempty"`
+	// RolePasswords adds the password hashes of roles to PartGlobals, which only a superuser may read. Whoever reads
+	// such a backup can try to guess the passwords: encrypt it.
+	RolePasswords bool `json:"role_passwords,omitempty"`
+}
+
+// IsZero tells whether nothing special is asked for.
+func (o DumpOptions) IsZero() bool { return reflect.ValueOf(o).IsZero() }
+
+// A Chooser is a Source whose dumps can be told what to hold.
+type Chooser interface {
+	// DumpWith is Dump with options. Wrong options are errors before anything is read.
+	DumpWith(ctx context.Context, a Attempt, o DumpOptions) (Dump, error)
+}
+
+// DumpWith dumps with options, or says that src has none.
+func DumpWith(ctx context.Context, src Source, a Attempt, o DumpOptions) (Dump, error) {
+	if o.IsZero() {
+		return src.Dump(ctx, a)
+	}
+	if c, ok := src.(Chooser); ok {
+		return c.DumpWith(ctx, a, o)
+	}
+	return nil, fmt.Errorf("dump with options: %T always dumps everything", src)
+}
+
+// RestoreChoices say how a backup is restored, and what of it. The zero value means all of it, into a new database.
+type RestoreChoices struct {
+	// InPlace restores into the target itself, which must exist, in one transaction; there is no undo. With Replace what
+	// the backup holds replaces what has its names, and all else stays; without, the target must be empty. Owner, rights
+	// and settings of the database itself stay as they are. Not for FormatPlain.
+	InPlace bool `json:"in_place,omitempty"`
+
+	NoOwner         bool `json:"no_owner,omitempty"`          // everything belongs to the role that restores
+	NoPrivileges    bool `json:"no_privileges,omitempty"`     // no rights are granted
+	NoSubscriptions bool `json:"no_subscriptions,omitempty"`  // logical replication does not go on from the copy
+	NoEventTriggers bool `json:"no_event_triggers,omitempty"` // not together with InPlace
+	SchemaOnly      bool `json:"schema_only,omitempty"`       // no rows and no large objects
+
+	Schemas []string `json:"schemas,omitempty"` // only what is in these, by name; their rights are not restored
+	// Tables restores only these tables, views and sequences, by name without schema. Their indexes, constraints and
+	// triggers are not restored: it is for looking at rows, or for copying them elsewhere.
+	Tables []string `json:"tables,omitempty"`
+}
+
+// IsZero tells whether nothing special is asked for.
+func (c RestoreChoices) IsZero() bool { return reflect.ValueOf(c).IsZero() }
+
+// Partial tells whether something of the backup is left out.
+func (c RestoreChoices) Partial() bool { return c.SchemaOnly || len(c.Schemas)+len(c.Tables) > 0 }
