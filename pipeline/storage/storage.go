@@ -26,7 +26,7 @@ type Info struct {
 	Name     string    // full name below the storage's root
 	Size     int64     // bytes
 	Modified time.Time // UTC, by the storage's clock
-	Version  string    // opaque; changes whenever the content may have
+	Version  string    // opaque; changes whenever the content does (equal contents may share one)
 }
 
 // Condition says when a Put may take effect. The zero value is create-if-absent.

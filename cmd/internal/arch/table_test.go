@@ -59,7 +59,7 @@ var rows = []row{
 		"pipeline/source", "pipeline/processor", "pipeline/storage", "pipeline/ledger", "pipeline/component",
 	}},
 
-	{pkg: "configs", may: []string{"pipeline/secret"}},
+	{pkg: "configs"},
 
 	{pkg: "cmd/internal/api"},
 	{pkg: "cmd/internal/offline", may: []string{"configs", "recovery/home", "pipeline/..."}},

@@ -134,7 +134,7 @@ func race(t *testing.T, s storage.Storage, name string, c storage.Condition, cla
 	for i := range racers {
 		wg.Go(func() {
 			<-start
-			_, err := s.Put(t.Context(), name, strings.NewReader(fmt.Sprint(i)), c)
+			_, err := s.Put(t.Context(), name, strings.NewReader(racer(i, c)), c)
 			switch {
 			case err == nil:
 				if !winner.CompareAndSwap(-1, int64(i)) {
@@ -153,17 +153,20 @@ func race(t *testing.T, s storage.Storage, name string, c storage.Condition, cla
 	return int(winner.Load())
 }
 
+// racer is the content of a racer, another one for each version that is replaced.
+func racer(i int, c storage.Condition) string { return fmt.Sprintf("%d after %s", i, c.Version) }
+
 func oneOfManyCreates(t *testing.T, s storage.Storage) {
 	for round := range 20 {
 		name := fmt.Sprintf("race/%d/manifest", round)
-		want := fmt.Sprint(race(t, s, name, storage.Condition{}, storage.ErrExists))
+		want := racer(race(t, s, name, storage.Condition{}, storage.ErrExists), storage.Condition{})
 		if content, _ := get(t, s, name); content != want {
 			t.Fatalf("round %d: the winner put %q, there is %q", round, want, content)
 		}
 	}
 }
 
-func putReplaces(t *testing.T, s storage.Storage) {
+func putReplaces(t *testing.T, s storage.Storage, unique bool) {
 	v1 := put(t, s, "o", "one")
 	v2, err := s.Put(t.Context(), "o", strings.NewReader("two"), storage.Condition{Version: v1.Version})
 	if err != nil {
@@ -185,8 +188,12 @@ func putReplaces(t *testing.T, s storage.Storage) {
 	}
 	seen := map[string]bool{v1.Version: true, v2.Version: true}
 	last := v2
-	for range 100 { // versions never come back, not even for contents of one size in quick succession
-		last, err = s.Put(t.Context(), "o", strings.NewReader("two"), storage.Condition{Version: last.Version})
+	for i := range 100 { // versions never come back, not even for contents of one size in quick succession
+		content := "two"
+		if !unique {
+			content = fmt.Sprint(100 + i)
+		}
+		last, err = s.Put(t.Context(), "o", strings.NewReader(content), storage.Condition{Version: last.Version})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,8 +207,8 @@ func putReplaces(t *testing.T, s storage.Storage) {
 func oneOfManyReplaces(t *testing.T, s storage.Storage) {
 	put(t, s, "counter", "start")
 	for range 20 {
-		v := stat(t, s, "counter").Version
-		want := fmt.Sprint(race(t, s, "counter", storage.Condition{Version: v}, storage.ErrStale))
+		c := storage.Condition{Version: stat(t, s, "counter").Version}
+		want := racer(race(t, s, "counter", c, storage.ErrStale), c)
 		if content, _ := get(t, s, "counter"); content != want {
 			t.Fatalf("the winner put %q, there is %q", want, content)
 		}
