@@ -29,7 +29,7 @@ func (w *Worker) claimLoop(ctx context.Context, t ledger.TaskType) {
 	}
 }
 
-// round tries each planned task once, oldest first, while there is room, and says when the next round is due.
+// round tries each planned or stray task once, oldest first, while there is room, and says when the next round is due.
 func (w *Worker) round(ctx context.Context, t ledger.TaskType) time.Duration {
 	next := w.cfg.PollEvery
 	list, err := w.cfg.Ledger.Tasks(ctx, ledger.TaskFilter{Active: true, Type: t})
@@ -45,10 +45,10 @@ func (w *Worker) round(ctx context.Context, t ledger.TaskType) time.Duration {
 		if err != nil {
 			return next
 		}
-		if !w.wanted(task, who) {
+		if !w.able(task) {
 			continue
 		}
-		if wait := w.notYet(task); wait > 0 {
+		if wait := w.notYet(task, who); wait > 0 {
 			next = min(next, wait)
 			continue
 		}
@@ -59,16 +59,20 @@ func (w *Worker) round(ctx context.Context, t ledger.TaskType) time.Duration {
 		}
 		if !w.claim(ctx, task) {
 			<-w.slots[t]
+			w.seen(task, who)
 		}
 	}
 	return next
 }
 
-// wanted tells whether this node should try to claim an active task: a planned one, or one that this very run gave back
-// without being able to say so in the row.
-func (w *Worker) wanted(t ledger.Task, who Standing) bool {
-	return (t.State == ledger.Planned || t.Run == who.Run) && w.able(t)
-}
+// strayAfter is how long a task that has begun may lie still, as this node sees it, before this node tries to claim it.
+const strayAfter = time.Minute
+
+// stray tells whether a task has begun under a run that is not this node's. Then its claim is that run's or an orphan
+// for recovery, but for one: a run that gave the claim back without being able to say in the row that it did, and is
+// gone, or a recovery that was dropped, leave a row that nobody holds. The claim tells them apart: who tries it, is
+// refused while anybody holds it.
+func stray(t ledger.Task, who Standing) bool { return t.State != ledger.Planned && t.Run != who.Run }
 
 // able tells whether this node is configured for the task at all; a task that it must only end (cancelled) needs
 // nothing.
@@ -77,23 +81,37 @@ func (w *Worker) able(t ledger.Task) bool {
 	return ok || t.CancelBy != ""
 }
 
-// notYet says how long this node still waits with a task that runs here or failed for a passing reason. The wait is
-// counted from when this node saw the failure: clocks of nodes are not compared.
-func (w *Worker) notYet(t ledger.Task) time.Duration {
+// notYet says how long this node still waits with a task that runs here, failed for a passing reason, or is stray. The
+// wait is counted from when this node saw the failure, or the last change of the stray: clocks of nodes are not compared.
+func (w *Worker) notYet(t ledger.Task, who Standing) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.running[t.ID]; ok {
 		return w.cfg.PollEvery
 	}
-	if t.Attempt == 0 || t.Error == "" || t.CancelBy != "" {
+	lost := stray(t, who)
+	if !lost && (t.Attempt == 0 || t.Error == "" || t.CancelBy != "") {
 		return 0
 	}
 	d, ok := w.due[t.ID]
-	if !ok || d.token != t.Token {
-		d = dueAt{kind: t.Type, token: t.Token, at: time.Now().Add(w.cfg.RetryAfter << min(t.Attempt-1, 6))}
+	if !ok || d.token != t.Token || lost && !d.updated.Equal(t.Updated) {
+		d = dueAt{kind: t.Type, token: t.Token, updated: t.Updated, at: time.Now().Add(strayAfter)}
+		if !lost {
+			d.at = time.Now().Add(w.cfg.RetryAfter << min(t.Attempt-1, 6))
+		}
 		w.due[t.ID] = d
 	}
 	return time.Until(d.at)
+}
+
+// seen has the wait with a stray whose claim was refused begin anew.
+func (w *Worker) seen(t ledger.Task, who Standing) {
+	if !stray(t, who) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.due, t.ID)
 }
 
 // keepDue forgets the waits of tasks that are not in list.

@@ -26,15 +26,16 @@ type Worker struct {
 	endLoop context.CancelFunc // ends the claiming of new tasks
 	tasks   sync.WaitGroup
 	running map[string]context.CancelCauseFunc
-	due     map[string]dueAt // tasks that failed for a passing reason: when this node may try again
+	due     map[string]dueAt // tasks that failed for a passing reason, or are stray: when this node may try again
 	stopped chan struct{}
 }
 
 // dueAt is when a task may be tried again after the attempt of a token.
 type dueAt struct {
-	kind  ledger.TaskType
-	token uint64
-	at    time.Time
+	kind    ledger.TaskType
+	token   uint64
+	updated time.Time // the row's, when the wait began
+	at      time.Time
 }
 
 type lifeState int
