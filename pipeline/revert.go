@@ -47,7 +47,7 @@ type Action struct {
 // carried out, noted in f, and Next asked again, until it answers with one of the others.
 //
 //	planned                                nothing was begun → rerun or end
-//	creating, applying processors          drop → rerun or end
+//	creating, applying processors          fell back: entomb; drop → rerun or end
 //	uploading                              entomb; enough real manifests → adopt, else drop → rerun or end
 //	downloading, deprocessing, restoring   settle; committed → complete, else → rerun or end
 //	deleting                               rerun: nothing brings a backup back once this is said (PROTOCOL.md 29)
@@ -57,7 +57,11 @@ type Action struct {
 func Next(f Found) Action {
 	switch f.Task.State {
 	case ledger.Creating, ledger.Processing:
-		if f.Entry != nil && !f.Dropped {
+		switch {
+		case f.Entry == nil:
+		case !f.Entombed && fellBack(f.Task):
+			return Action{Kind: ActEntomb}
+		case !f.Dropped:
 			return Action{Kind: ActDrop}
 		}
 	case ledger.Uploading:
@@ -73,6 +77,17 @@ func Next(f Found) Action {
 		return Action{Kind: ActRerun}
 	}
 	return rerunOrEnd(f)
+}
+
+// fellBack tells an attempt that was given up from one that had stored nothing yet: a manifest of it may still be under
+// way to a storage. It is never adopted.
+func fellBack(t ledger.Task) bool {
+	for _, n := range t.Progress.Stored {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func nextUploading(f Found) Action {

@@ -36,6 +36,7 @@ func TestNext(t *testing.T) {
 	late := func(f *Found) { f.Now = noon.Add(time.Hour) }
 	revert := func(f *Found) { f.Task.OnFailure = "revert" }
 	noEntry := func(f *Found) { f.Entry = nil }
+	fell := func(f *Found) { f.Task.Progress.Stored = map[string]int64{"one": 1, "two": 0} }
 	for i, c := range []struct {
 		found Found
 		kind  ActionKind
@@ -49,6 +50,10 @@ func TestNext(t *testing.T) {
 		{with(create(ledger.Creating), noEntry), ActRerun, ""},
 		{with(create(ledger.Processing), dropped), ActRerun, ""},
 		{with(create(ledger.Creating), dropped, revert), ActFinish, ledger.Reverted},
+		{with(create(ledger.Creating), fell), ActEntomb, ""},
+		{with(create(ledger.Creating), fell, noEntry), ActRerun, ""},
+		{with(create(ledger.Creating), fell, entombed(2)), ActDrop, ""},
+		{with(create(ledger.Creating), fell, entombed(2), dropped), ActRerun, ""},
 		{create(ledger.Uploading), ActEntomb, ""},
 		{with(create(ledger.Uploading), noEntry), ActRerun, ""},
 		{with(create(ledger.Uploading), entombed(2)), ActAdopt, ""},
