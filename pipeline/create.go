@@ -77,7 +77,7 @@ func (a *attempt) dump(ctx context.Context, src source.Source, copies []*copyOf,
 	if err != nil {
 		return m, err
 	}
-	d, err := src.Dump(ctx, a.source())
+	d, err := source.DumpWith(ctx, src, a.source(), a.row().Dump)
 	if err != nil {
 		return m, fmt.Errorf("start dump of %s: %w", a.row().Database, err)
 	}

@@ -21,6 +21,8 @@ type fakeServer struct {
 	commits int
 	settled []source.Attempt
 	dead    map[uint64]bool // tokens whose process is gone: their Abort does nothing
+	inPlace map[string]bool // task → its restore in place was committed
+	asked   []source.DumpOptions
 
 	onDump   func(ctx context.Context) error                          // when a dump is started
 	onWrite  func(ctx context.Context, part string, sent int64) error // before each piece of a part
@@ -35,7 +37,7 @@ type fakeDB struct {
 }
 
 func newServer() *fakeServer {
-	s := &fakeServer{byName: map[string]fakeDB{}, dead: map[uint64]bool{}}
+	s := &fakeServer{byName: map[string]fakeDB{}, dead: map[uint64]bool{}, inPlace: map[string]bool{}}
 	s.set("shop", patternOf(700_000))
 	return s
 }
@@ -93,6 +95,13 @@ func (s *fakeServer) Dump(ctx context.Context, a source.Attempt) (source.Dump, e
 	return &fakeDump{s: s, data: db.data}, nil
 }
 
+func (s *fakeServer) DumpWith(ctx context.Context, a source.Attempt, o source.DumpOptions) (source.Dump, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, o)
+	s.mu.Unlock()
+	return s.Dump(ctx, a)
+}
+
 type fakeDump struct {
 	s    *fakeServer
 	data []byte
@@ -137,6 +146,9 @@ func (s *fakeServer) Restore(_ context.Context, a source.Attempt, o source.Resto
 	if exists && !o.Replace {
 		return nil, fmt.Errorf("database %q: %w", o.Target, source.ErrTargetExists)
 	}
+	if o.InPlace {
+		return &fakeRestore{s: s, a: a, p: source.Prepared{Target: o.Target, ID: old.id, InPlace: true}}, nil
+	}
 	s.nextID++
 	p := source.Prepared{Database: fmt.Sprintf("%s__fp_%d", o.Target, a.Token), ID: s.nextID, Target: o.Target, Replaces: old.id}
 	if exists {
@@ -174,6 +186,17 @@ func (r *fakeRestore) Commit(ctx context.Context) error {
 	}
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
+	if r.p.InPlace {
+		for _, a := range r.s.settled {
+			if a.Task == r.a.Task && a.Token > r.a.Token {
+				return fmt.Errorf("commit in place: %w", source.ErrSuperseded)
+			}
+		}
+		r.s.byName[r.p.Target] = fakeDB{id: r.p.ID, data: r.data.Bytes()}
+		r.s.inPlace[r.a.Task] = true
+		r.s.commits++
+		return nil
+	}
 	db, ok := r.s.byName[r.p.Database]
 	if !ok || db.id != r.p.ID || r.s.byName[r.p.Target].id != r.p.Replaces {
 		return fmt.Errorf("swap: %w", source.ErrSuperseded)
@@ -209,6 +232,12 @@ func (s *fakeServer) Settle(_ context.Context, a source.Attempt, p source.Prepar
 		if strings.Contains(name, "__fp_") && db.owner.Task == a.Task && db.owner.Token < a.Token {
 			delete(s.byName, name)
 		}
+	}
+	if p.InPlace {
+		if s.inPlace[a.Task] {
+			return source.Committed, nil
+		}
+		return source.Undone, nil
 	}
 	if p.ID != 0 && s.byName[p.Target].id == p.ID {
 		return source.Committed, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 // RequestError says what is wrong with a request. Nothing was planned.
@@ -75,6 +76,7 @@ type BackupRequest struct {
 	Storages []string // configured names; empty: all
 	Require  string   // empty: the planner's
 	Internal bool     // not asked for by a person
+	Dump     source.DumpOptions
 }
 
 // RestoreRequest asks for a restore.
@@ -84,6 +86,7 @@ type RestoreRequest struct {
 	Target   string // name of the database to make; empty: the name that was dumped
 	Replace  bool   // an existing target may be replaced
 	Storage  string // configured name of the storage to read; empty: any that holds it
+	Choices  source.RestoreChoices
 }
 
 // PlanBackup plans a create task with a backup id of its own. *RequestError when the request is wrong;
@@ -105,7 +108,7 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	}
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Create, now)
-	t.Database, t.Storages, t.Require, t.Backup = r.Database, storages, require, NewID(now)
+	t.Database, t.Storages, t.Require, t.Backup, t.Dump = r.Database, storages, require, NewID(now), r.Dump
 	if r.Internal {
 		t.RunType = ledger.Internal
 	}
@@ -118,9 +121,12 @@ func (p *Planner) PlanRestore(ctx context.Context, r RestoreRequest) (ledger.Tas
 	if err != nil {
 		return ledger.Task{}, err
 	}
+	if r.Choices.InPlace && b.Info.Format == source.FormatPlain {
+		return ledger.Task{}, &RequestError{Field: "in_place", Problem: "a plain backup can only be restored into a new database", Hint: "leave in_place out"}
+	}
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Restore, now)
-	t.Backup, t.Database, t.Target, t.Replace = b.ID, r.Database, r.Target, r.Replace
+	t.Backup, t.Database, t.Target, t.Replace, t.Choices = b.ID, r.Database, r.Target, r.Replace, r.Choices
 	t.StartBy = now.Add(p.cfg.StartWithin)
 	if t.Database == "" {
 		t.Database = b.Database

@@ -165,7 +165,15 @@ func (w *Worker) settleTarget(ctx context.Context, g ledger.Guard, t ledger.Task
 	if !ok {
 		return 0, fmt.Errorf("database %q is not configured on this node: %w", t.Database, ErrUnavailable)
 	}
-	return src.Settle(ctx, source.Attempt{Task: t.ID, Token: g.Token}, t.Prepared)
+	return src.Settle(ctx, source.Attempt{Task: t.ID, Token: g.Token}, known(t))
+}
+
+// known is what a task's row tells about where its earlier attempts may have had an effect.
+func known(t ledger.Task) source.Prepared {
+	if t.Choices.InPlace && t.Prepared.ID == 0 {
+		return source.Prepared{Target: t.Target, InPlace: true}
+	}
+	return t.Prepared
 }
 
 // finish writes what became of the task, under the guard.

@@ -10,7 +10,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
-// restore runs the restore chain into a new database and swaps it in. It returns nil only when the ledger says
+// restore runs the restore chain into a new database and swaps it in, or restores in place. It returns nil only when the ledger says
 // completed. keep outlives a cancel by a person: from Commit on everything is done under it, since the swap must not be
 // left half known.
 func (a *attempt) restore(ctx, keep context.Context) (err error) {
@@ -29,11 +29,16 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := src.Settle(ctx, a.source(), source.Prepared{}); err != nil {
-		return fmt.Errorf("settle earlier attempts: %w", err) // what an earlier Abort could not drop
+	// What an earlier Abort could not drop goes now. One in place may have committed without having been heard of.
+	outcome, err := src.Settle(ctx, a.source(), known(ledger.Task{Target: t.Target, Choices: t.Choices}))
+	if err != nil {
+		return fmt.Errorf("settle earlier attempts: %w", err)
+	}
+	if outcome == source.Committed {
+		return a.save(keep, nil, func(t *ledger.Task) { t.State = ledger.Completed })
 	}
 	r, err := src.Restore(ctx, a.source(), source.RestoreOptions{
-		Target: t.Target, Replace: t.Replace, KeepOld: a.cfg.KeepOld, Info: from.manifest.Source,
+		Target: t.Target, Replace: t.Replace, KeepOld: a.cfg.KeepOld, Info: from.manifest.Source, RestoreChoices: t.Choices,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare restore into %s: %w", t.Target, err)

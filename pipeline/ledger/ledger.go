@@ -89,6 +89,9 @@ type Task struct {
 	Storages []string `json:"storages,omitempty"`
 	Require  string   `json:"require,omitempty"` // create: all | any | number of storages that must hold a copy
 
+	Dump    source.DumpOptions    `json:"dump,omitzero"`    // create: what of the database
+	Choices source.RestoreChoices `json:"choices,omitzero"` // restore: how, and what of the backup
+
 	Node     string          `json:"node,omitempty"`  // owner of the present attempt
 	Run      string          `json:"run,omitempty"`   // its run id, hex
 	Token    uint64          `json:"token,omitempty"` // its fencing token; never decreases

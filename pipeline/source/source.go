@@ -75,10 +75,10 @@ type Info struct {
 	Encoding      string            // server encoding, "UTF8"
 	Locale        Locale            // how the database sorts and classifies text
 	Extensions    map[string]string // name → version
-	Options       DumpOptions       // what was asked for
-	Schemas       []string          // that hold what was dumped; nil: unknown
-	Roles         []string          // that own something in it or have rights on it; nil: unknown
-	Counts        map[string]int64  // kind of object → how many it holds; nil: unknown
+	Options       DumpOptions       `json:",omitzero"`  // what was asked for
+	Schemas       []string          `json:",omitempty"` // that hold what was dumped; nil: unknown, or too many to list
+	Roles         []string          `json:",omitempty"` // that own something in it or have rights on it; nil: unknown
+	Counts        map[string]int64  `json:",omitempty"` // kind of object → how many it holds; nil: unknown
 	AsOf          time.Time         // time of the snapshot, by the server's clock
 	EstimateBytes int64             // pg_database_size at the start; an estimate only
 }

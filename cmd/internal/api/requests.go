@@ -61,6 +61,17 @@ type CreateBackup struct {
 	Database string `json:"database"`
 	// Storages are the names of those that shall get a copy; none: all.
 	Storages []string `json:"storages,omitempty"`
+
+	// What of the database; nothing given: all of it. Names may hold * and ?, and in double quotes mean just themselves;
+	// one that matches nothing is an error.
+	Format         string   `json:"format,omitempty"`          // custom (also "") or plain
+	Schemas        []string `json:"schemas,omitempty"`         // only these
+	Tables         []string `json:"tables,omitempty"`          // only these: table or schema.table; not together with schemas
+	ExcludeSchemas []string `json:"exclude_schemas,omitempty"` // not these; not together with tables
+	ExcludeTables  []string `json:"exclude_tables,omitempty"`  // not these
+	SchemaOnly     bool     `json:"schema_only,omitempty"`     // no rows, no large objects
+	NoLargeObjects bool     `json:"no_large_objects,omitempty"`
+	Globals        bool     `json:"globals,omitempty"` // roles and tablespaces of the server too, without passwords
 }
 
 // RestoreBackup asks for a backup to be restored into a database.
@@ -72,6 +83,17 @@ type RestoreBackup struct {
 	Replace bool `json:"replace,omitempty"`
 	// Storage is the one to read from; empty: any that has a copy.
 	Storage string `json:"storage,omitempty"`
+
+	// InPlace restores into the database itself, in one transaction, without an undo. With Replace what is in the backup
+	// replaces what has its names, and all else stays; without, the database must be empty.
+	InPlace         bool     `json:"in_place,omitempty"`
+	NoOwner         bool     `json:"no_owner,omitempty"`          // all belongs to the role that restores
+	NoPrivileges    bool     `json:"no_privileges,omitempty"`     // no rights are granted
+	NoSubscriptions bool     `json:"no_subscriptions,omitempty"`  // replication does not go on from the copy
+	NoEventTriggers bool     `json:"no_event_triggers,omitempty"` // not in place
+	SchemaOnly      bool     `json:"schema_only,omitempty"`       // no rows, no large objects
+	Schemas         []string `json:"schemas,omitempty"`           // only these, by name
+	Tables          []string `json:"tables,omitempty"`            // only these, by name without schema; without indexes and keys
 }
 
 func setBool(q url.Values, key string, value bool) {

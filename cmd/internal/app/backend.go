@@ -10,6 +10,7 @@ import (
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 // backend is what the admin handler shows of this node.
@@ -65,6 +66,9 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 		s.Problems = append(s.Problems, "no leader is known: the group has no quorum, or this node cannot reach it")
 	}
 	if err := p.a.Err(); err != nil {
+		s.Problems = append(s.Problems, err.Error())
+	}
+	if err := p.a.waitsFor(); err != nil {
 		s.Problems = append(s.Problems, err.Error())
 	}
 	recoveries, _ := g.Recoveries()
@@ -236,7 +240,7 @@ func (j jobs) CreateBackup(ctx context.Context, r api.CreateBackup) (api.Task, e
 	if err != nil {
 		return api.Task{}, err
 	}
-	t, err := w.planner.PlanBackup(ctx, pipeline.BackupRequest{Database: r.Database, Storages: r.Storages})
+	t, err := w.planner.PlanBackup(ctx, pipeline.BackupRequest{Database: r.Database, Storages: r.Storages, Dump: dumpOptions(r)})
 	return taskOf(t), err
 }
 
@@ -245,8 +249,22 @@ func (j jobs) Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error
 	if err != nil {
 		return api.Task{}, err
 	}
-	t, err := w.planner.PlanRestore(ctx, pipeline.RestoreRequest{Backup: r.Backup, Target: r.Target, Replace: r.Replace, Storage: r.Storage})
+	t, err := w.planner.PlanRestore(ctx, pipeline.RestoreRequest{Backup: r.Backup, Target: r.Target, Replace: r.Replace, Storage: r.Storage, Choices: restoreChoices(r)})
 	return taskOf(t), err
+}
+
+func dumpOptions(r api.CreateBackup) source.DumpOptions {
+	return source.DumpOptions{
+		Format: r.Format, Schemas: r.Schemas, Tables: r.Tables, ExcludeSchemas: r.ExcludeSchemas, ExcludeTables: r.ExcludeTables,
+		SchemaOnly: r.SchemaOnly, NoLargeObjects: r.NoLargeObjects, Globals: r.Globals,
+	}
+}
+
+func restoreChoices(r api.RestoreBackup) source.RestoreChoices {
+	return source.RestoreChoices{
+		InPlace: r.InPlace, NoOwner: r.NoOwner, NoPrivileges: r.NoPrivileges, NoSubscriptions: r.NoSubscriptions,
+		NoEventTriggers: r.NoEventTriggers, SchemaOnly: r.SchemaOnly, Schemas: r.Schemas, Tables: r.Tables,
+	}
 }
 
 func taskOf(t ledger.Task) api.Task {

@@ -16,10 +16,18 @@ func (r *root) backupCreateCommand() *cobra.Command {
 		Use:   "create DATABASE",
 		Short: "Plan a backup of a database",
 		Long: "Plan a backup of a database and print its task. Any node of the group may carry it out, and another one takes\n" +
-			"over when that one dies.",
+			"over when that one dies. A filter that matches nothing is an error; put names with dots or quotes in double quotes.",
 		Args: arguments(1, 1),
 	}
 	cmd.Flags().StringSliceVar(&want.Storages, "storage", nil, "storage that shall get a copy; may be repeated (default all)")
+	cmd.Flags().StringVar(&want.Format, "format", "", "custom or plain (SQL for psql; not with large objects)")
+	cmd.Flags().StringArrayVar(&want.Schemas, "schema", nil, "only this schema; may be repeated, and hold * and ?")
+	cmd.Flags().StringArrayVar(&want.Tables, "table", nil, "only this table, or schema.table; may be repeated, and hold * and ?")
+	cmd.Flags().StringArrayVar(&want.ExcludeSchemas, "exclude-schema", nil, "not this schema; may be repeated")
+	cmd.Flags().StringArrayVar(&want.ExcludeTables, "exclude", nil, "not this table, or schema.table; may be repeated")
+	cmd.Flags().BoolVar(&want.SchemaOnly, "schema-only", false, "no rows and no large objects")
+	cmd.Flags().BoolVar(&want.NoLargeObjects, "no-large-objects", false, "no large objects, which no other filter leaves out")
+	cmd.Flags().BoolVar(&want.Globals, "globals", false, "add the roles and tablespaces of the server, without passwords")
 	wait := waitFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		want.Database = args[0]

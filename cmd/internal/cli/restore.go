@@ -19,12 +19,21 @@ func (r *root) restoreCommand() *cobra.Command {
 		Short: "Plan the restore of a backup into a database",
 		Long: "Plan the restore of a backup and print its task. The backup is filled into a new database, checked, and swapped in\n" +
 			"under the target's name in one transaction. An existing database of that name is replaced only with --replace,\n" +
-			"and kept for a while under another name.",
+			"and kept for a while under another name. With --in-place the backup goes into the database itself, in one\n" +
+			"transaction: it replaces what has its names, all else stays, and there is no undo.",
 		Args: arguments(1, 1),
 	}
 	cmd.Flags().StringVar(&want.Target, "as", "", "name of the database to make (default that of the one that was backed up)")
 	cmd.Flags().BoolVar(&want.Replace, "replace", false, "an existing database may be replaced")
 	cmd.Flags().StringVar(&want.Storage, "storage", "", "storage to read from (default any that has a copy)")
+	cmd.Flags().BoolVar(&want.InPlace, "in-place", false, "restore into the database itself, all or nothing, without an undo")
+	cmd.Flags().BoolVar(&want.NoOwner, "no-owner", false, "all belongs to the role that restores")
+	cmd.Flags().BoolVar(&want.NoPrivileges, "no-privileges", false, "grant no rights")
+	cmd.Flags().BoolVar(&want.NoSubscriptions, "no-subscriptions", false, "no subscriptions: replication does not go on from the copy")
+	cmd.Flags().BoolVar(&want.NoEventTriggers, "no-event-triggers", false, "no event triggers")
+	cmd.Flags().BoolVar(&want.SchemaOnly, "schema-only", false, "no rows and no large objects")
+	cmd.Flags().StringArrayVar(&want.Schemas, "schema", nil, "only what is in this schema; may be repeated")
+	cmd.Flags().StringArrayVar(&want.Tables, "table", nil, "only this table, without indexes and keys; may be repeated")
 	cmd.Flags().BoolVar(&sure, "yes", false, "do not ask before replacing")
 	wait := waitFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -58,8 +67,12 @@ func (r *root) confirm(ctx context.Context, c *api.Client, want api.RestoreBacku
 	if name == "" {
 		name = b.Database
 	}
-	fmt.Fprintf(r.Stderr, "This replaces database %s by backup %s of %s. Type %s to go on: ",
-		printable(name), printable(b.ID), printable(b.Database), printable(name))
+	what := "This replaces database"
+	if want.InPlace {
+		what = "This replaces, without an undo, what is in database"
+	}
+	fmt.Fprintf(r.Stderr, "%s %s by backup %s of %s. Type %s to go on: ",
+		what, printable(name), printable(b.ID), printable(b.Database), printable(name))
 	answer, err := bufio.NewReader(r.Stdin).ReadString('\n')
 	if strings.TrimSpace(answer) == name {
 		return nil

@@ -102,7 +102,7 @@ func (d *dump) capture(ctx context.Context) error {
 		return err
 	}
 	d.info.Counts = script.Counts
-	if d.info.Schemas, err = texts(ctx, d.sess, schemasQuery, d.filters.sqlArgs()...); err != nil {
+	if d.info.Schemas, err = listed(ctx, d.sess, schemasQuery, d.filters.sqlArgs()...); err != nil {
 		return err
 	}
 	if objects := script.Counts["large objects"]; objects > 0 && d.info.Format == source.FormatPlain {
@@ -110,7 +110,7 @@ func (d *dump) capture(ctx context.Context) error {
 			hint: "use the format custom, or leave large objects out"}, "prepare the dump of database %q", d.src.Database())
 	}
 	if !d.filters.partial() { // else nobody knows who is needed
-		if d.info.Roles, err = texts(ctx, d.sess, rolesQuery); err != nil {
+		if d.info.Roles, err = listed(ctx, d.sess, rolesQuery); err != nil {
 			return err
 		}
 	}

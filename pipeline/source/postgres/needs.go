@@ -30,6 +30,18 @@ func (s *Source) checkNeeds(ctx context.Context, conn *session, o source.Restore
 	return s.errorf(problem{what: "the server lacks role " + strings.Join(missing, ", "), hint: hint}, "%s", doing)
 }
 
+// maxListed bounds the lists in Info, which ledgers keep.
+const maxListed = 500
+
+// listed is what a query selects, or nil when that is too much to list.
+func listed(ctx context.Context, conn *session, query string, args ...any) ([]string, error) {
+	all, err := texts(ctx, conn, query, args...)
+	if len(all) > maxListed {
+		return nil, err
+	}
+	return all, err
+}
+
 // texts returns the rows of one text each that a query selects.
 func texts(ctx context.Context, conn *session, query string, args ...any) ([]string, error) {
 	rows, err := conn.Query(ctx, query, args...)
