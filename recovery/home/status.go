@@ -124,3 +124,9 @@ func Audit(cfg Config) ([]string, error) {
 	}
 	return out, nil
 }
+
+// Kept says whether a process holds the warden lock of the environment in dir. On Linux it takes no lock.
+func Kept(dir string) (bool, error) { return held(layout(dir).warden()) }
+
+// VolatileDir is where the processes of a generation share what they may lose; it is gone when the next one is sealed.
+func VolatileDir(dir string, generation uint64) string { return layout(dir).volatile(generation) }

@@ -1,0 +1,211 @@
+package warden
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fencepost/fencepost/recovery/home"
+)
+
+// Warden watches one node. Run does everything, once.
+type Warden struct {
+	cfg    Config
+	m      machine
+	keeper *home.Keeper
+	since  time.Time // the zero of the machine's clock
+
+	starter *starter
+	mail    *mail
+	stop    chan struct{} // ends what watches an adopted node
+	events  chan event    // of work that goes on beside the loop; room for one
+
+	run     run
+	node    *process
+	drained *home.Drained
+	watch   progress
+	limit   <-chan time.Time // of dumpA, termA
+	pause   <-chan time.Time
+	upAt    time.Time
+}
+
+// New checks the configuration. It opens nothing.
+func New(cfg Config) (*Warden, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Warden{cfg: cfg, m: machine{policy: cfg.Policy, state: idle}, stop: make(chan struct{}), events: make(chan event, 1)}, nil
+}
+
+// Run takes the warden lock, adopts a living node or cleans up after the last generation and starts one, and watches until
+// the node has stopped as planned, ctx ends (which stops the node in order), or no restart is left. Before it returns the
+// node and everything below it has ended, except after Outcome.Code 5. When another warden is there, it changes nothing and
+// the error is home.ErrBusy.
+func (w *Warden) Run(ctx context.Context) Outcome {
+	keeper, err := home.Take(w.cfg.Home)
+	if err != nil {
+		return Outcome{Code: 1, Err: err}
+	}
+	w.keeper, w.since = keeper, time.Now()
+	if w.cfg.Sole {
+		if err := inherit(); err != nil {
+			return Outcome{Code: 1, Err: errors.Join(err, keeper.Close())}
+		}
+	}
+	w.starter, w.mail = newStarter(), newMail(w.cfg)
+	defer func() {
+		close(w.stop)
+		w.mail.close()
+		w.starter.close()
+		if w.drained != nil {
+			w.drained.Release()
+		}
+		_ = keeper.Close() // nothing was written that could be lost
+	}()
+	w.loop(ctx)
+	return w.m.outcome
+}
+
+// loop is the only goroutine that steps the machine.
+func (w *Warden) loop(ctx context.Context) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	alive := w.signsOfLife()
+	defer alive.Stop()
+	w.step(begun{adoptable: w.adoptable()})
+	asked := ctx.Done()
+	for w.m.state != finished {
+		select {
+		case e := <-w.events:
+			w.step(e)
+		case exit := <-w.ending():
+			w.onExit(exit)
+		case <-w.pause:
+			w.pause = nil
+			w.step(paused{})
+		case <-w.limit:
+			w.limit = nil
+			w.step(late{})
+		case <-look.C:
+			w.look()
+		case <-alive.C:
+			w.tellSupervisor("WATCHDOG=1")
+		case sig := <-w.cfg.Signals:
+			w.onSignal(sig)
+		case <-asked:
+			asked = nil
+			w.step(stopAsked{})
+		}
+	}
+}
+
+const lookEvery = 100 * time.Millisecond
+
+// ending gives the node's end; nobody ends while there is no node.
+func (w *Warden) ending() <-chan Exit {
+	if w.node == nil {
+		return nil
+	}
+	return w.node.done
+}
+
+func (w *Warden) onExit(exit Exit) {
+	w.node.cut()
+	occ, _ := w.keeper.Occupants()
+	for _, o := range occ {
+		if o.Record.Label == nodeLabel && o.Record.Ident.Run == w.run.text() && !o.Record.In && o.Record.Parting == partedInOrder {
+			exit.Left = true
+		}
+	}
+	w.limit = nil
+	w.step(ended{exit})
+	w.node = nil
+}
+
+// onSignal passes a signal on. The node is asked by that signal instead of by ours.
+func (w *Warden) onSignal(sig os.Signal) {
+	if w.node != nil && w.m.stopping {
+		w.warn("pass a signal on", w.node.send(sig))
+		return
+	}
+	w.step(stopAsked{})
+}
+
+func (w *Warden) look() {
+	if w.node == nil || w.m.state != running {
+		return
+	}
+	if w.cfg.Sole {
+		w.left().reap()
+	}
+	occ, err := w.keeper.Occupants()
+	if err != nil {
+		return
+	}
+	var beats uint64
+	for _, o := range occ {
+		if o.Record.In && o.Record.Label == nodeLabel && o.Record.Ident.Run == w.run.text() {
+			beats = o.Beats
+		}
+	}
+	if beats > 0 {
+		w.step(cameUp{})
+	}
+	if w.watch.look(time.Since(w.since), beats) {
+		w.step(hung{})
+	}
+}
+
+func (w *Warden) left() remains {
+	r := remains{run: w.run.text(), sole: w.cfg.Sole, node: -1}
+	if w.node != nil {
+		r.node = w.node.ident.PID
+	}
+	return r
+}
+
+// adoptable says whether a node of an earlier warden lives in an open, good generation, and takes its run over.
+func (w *Warden) adoptable() bool {
+	if w.keeper.Check() != nil {
+		return false
+	}
+	r, err := loadRun(w.keeper.Volatile(), w.keeper.Generation())
+	if err != nil {
+		return false
+	}
+	occ, err := w.keeper.Occupants()
+	if err != nil {
+		return false
+	}
+	for _, o := range occ {
+		if o.Held && o.Record.In && o.Record.Label == nodeLabel && o.Record.Ident.Run == r.text() && o.Liveness == home.Alive {
+			if w.node, err = adopt(o.Record.Ident, w.stop); err == nil {
+				w.run = r
+				return true
+			}
+			w.warn("adopt", err)
+		}
+	}
+	return false
+}
+
+// step lets the machine decide and does what it says.
+func (w *Warden) step(e event) {
+	before := w.m.state
+	acts := w.m.step(time.Since(w.since), e)
+	if w.m.state != before {
+		w.cfg.Logger.Debug("warden: "+string(w.m.state), "was", string(before), "event", fmt.Sprintf("%T", e))
+	}
+	for _, a := range acts {
+		w.do(a)
+	}
+}
+
+func (w *Warden) warn(what string, err error) {
+	if err != nil {
+		w.cfg.Logger.Warn("warden: "+what, "error", err)
+	}
+}
