@@ -197,14 +197,46 @@ type Database struct {
 	DSN DSN `yaml:"dsn"`
 }
 
-// Storage is a place where backups are kept.
+// Storage is a place where backups are kept. What a kind has no use for must not be set.
 type Storage struct {
 	// Name is what commands and manifests call it; same alphabet as a database's.
 	Name string `yaml:"name"`
-	// Kind is local (a directory) or mem (this process's memory, for trying out).
+	// Kind is local (a directory), s3 (a bucket of Amazon S3 or of what speaks its protocol)
+	// or mem (this process's memory, for trying out).
 	Kind string `yaml:"kind"`
-	// Path is the directory of a local storage, absolute; empty for mem.
+	// Path is the directory of a local storage, absolute.
 	Path string `yaml:"path"`
+	// Endpoint is the URL of an s3 server: https://host or http://host:port, without a path.
+	Endpoint string `yaml:"endpoint"`
+	// Region is the bucket's. Default us-east-1, which most servers but Amazon's accept.
+	Region string `yaml:"region"`
+	// Bucket must exist.
+	Bucket string `yaml:"bucket"`
+	// Prefix begins all keys, at most 100 bytes, without a slash at an end. Default none: the
+	// bucket is all ours.
+	Prefix string `yaml:"prefix"`
+	// AccessKey is the id of the credentials, or a reference env:NAME or file:PATH to it.
+	AccessKey Secret `yaml:"access_key"`
+	// SecretKey is a reference env:NAME or file:PATH to the secret of the credentials, which
+	// itself is not written here.
+	SecretKey Secret `yaml:"secret_key"`
+	// PathStyle puts the bucket into the path instead of the host's name; most servers but
+	// Amazon's need it. Default false.
+	PathStyle bool `yaml:"path_style"`
+	// PartSize is how much is sent at once, 5MiB to 512MiB; a backup takes twice that of
+	// memory. Larger where the object needs it. Default 8MiB.
+	PartSize ByteSize `yaml:"part_size"`
+	// Lock keeps objects from being deleted; the bucket must have been made for it.
+	Lock Lock `yaml:"lock"`
+}
+
+// Lock is the protection of objects in an s3 bucket.
+type Lock struct {
+	// Mode is governance (some credentials may lift it) or compliance (nobody may). Default
+	// none.
+	Mode string `yaml:"mode"`
+	// Days is how long an object is protected, from 1 to 36500.
+	Days int `yaml:"days"`
 }
 
 // Log is what the daemon writes to its standard error.

@@ -208,6 +208,8 @@ func encode(v reflect.Value) any {
 	switch value := v.Interface().(type) {
 	case DSN:
 		return value.raw
+	case Secret:
+		return value.raw
 	case fmt.Stringer:
 		return value.String()
 	}

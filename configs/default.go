@@ -45,6 +45,13 @@ func Default() Config {
 	}
 }
 
+// setDefaults fills an entry of the list storages before the file's words are read.
+func (s *Storage) setDefaults(kind string) {
+	if kind == "s3" {
+		*s = Storage{Region: "us-east-1", PartSize: 8 << 20}
+	}
+}
+
 // setDefaults fills an entry of the list processors before the file's words are read.
 func (p *Processor) setDefaults(kind string) {
 	switch kind {

@@ -13,12 +13,13 @@
 //   - Strict. A key that is not known is an error with its dotted path and, when one is
 //     near, the key that was probably meant. So is an unknown FENCEPOST_ variable, unless
 //     it is one of the program's own (FENCEPOST_CONFIG, FENCEPOST_SOCKET, FENCEPOST_LONG)
-//     or a dsn refers to it. A variable that is set to nothing counts as not set.
+//     or a dsn or a key refers to it. A variable that is set to nothing counts as not set.
 //   - Complete. All problems are reported at once, one line each: dotted path, what is
 //     there, the bound, the remedy.
 //   - Quiet. A database password never appears in an error, a log line, a String or a
 //     JSON document: a DSN prints without it whatever the verb, and only DSN.Resolve
-//     hands it out. A dsn may also be a reference, env:NAME or file:PATH.
+//     hands it out. A dsn may also be a reference, env:NAME or file:PATH; the secret key of
+//     a storage must be one.
 //
 // Things with names (databases, storages) are lists, because the reader lower-cases map
 // keys and splits them at dots. load.go alone sees the reader; everything else here is

@@ -36,8 +36,12 @@ func (d DSN) Resolve() (string, error) {
 	return value, nil
 }
 
-func (d DSN) fetch() (string, error) {
-	kind, name := d.reference()
+func (d DSN) fetch() (string, error) { return fetch(d.raw, "connection string") }
+
+// fetch follows a reference, or gives raw itself when it is none. Errors name the
+// reference, never a value.
+func fetch(raw, what string) (string, error) {
+	kind, name := reference(raw)
 	switch kind {
 	case "env":
 		value := os.Getenv(name)
@@ -48,24 +52,38 @@ func (d DSN) fetch() (string, error) {
 	case "file":
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return "", fmt.Errorf("read the connection string: %w", err)
+			return "", fmt.Errorf("read the %s: %w", what, err)
 		}
 		line, _, _ := strings.Cut(string(text), "\n")
 		return strings.TrimSpace(line), nil
 	default:
-		return d.raw, nil
+		return raw, nil
 	}
 }
 
-// reference splits env:NAME and file:PATH; kind is empty for a connection string.
-func (d DSN) reference() (kind, name string) {
-	if name, ok := strings.CutPrefix(d.raw, "env:"); ok {
+// reference splits env:NAME and file:PATH; kind is empty for a value that is none.
+func reference(raw string) (kind, name string) {
+	if name, ok := strings.CutPrefix(raw, "env:"); ok {
 		return "env", name
 	}
-	if name, ok := strings.CutPrefix(d.raw, "file:"); ok {
+	if name, ok := strings.CutPrefix(raw, "file:"); ok {
 		return "file", name
 	}
 	return "", ""
+}
+
+func (d DSN) reference() (kind, name string) { return reference(d.raw) }
+
+// references are all values that may refer to a variable or a file.
+func (c *Config) references() []string {
+	out := []string{c.Ledger.DSN.raw}
+	for _, d := range c.Databases {
+		out = append(out, d.DSN.raw)
+	}
+	for _, s := range c.Storages {
+		out = append(out, s.AccessKey.raw, s.SecretKey.raw)
+	}
+	return out
 }
 
 // problem is why d cannot be used, in words without its value; empty when it can.

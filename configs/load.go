@@ -118,16 +118,12 @@ func variable(path string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
-// unknownVariables reports the names that are nobody's: not the program's own, and no
-// dsn refers to them.
+// unknownVariables reports the names that are nobody's: not the program's own, and no dsn
+// or key refers to them.
 func unknownVariables(names []string, c *Config) problems {
 	allowed := []string{Prefix + "CONFIG", Prefix + "SOCKET", Prefix + "LONG"}
-	dsns := []DSN{c.Ledger.DSN}
-	for _, d := range c.Databases {
-		dsns = append(dsns, d.DSN)
-	}
-	for _, d := range dsns {
-		if kind, name := d.reference(); kind == "env" {
+	for _, raw := range c.references() {
+		if kind, name := reference(raw); kind == "env" {
 			allowed = append(allowed, name)
 		}
 	}
@@ -139,7 +135,7 @@ func unknownVariables(names []string, c *Config) problems {
 			continue
 		}
 		if name := variable(f.path); slices.Contains(names, name) {
-			ps.add(name, "the list %s comes from the file only; a dsn may be env:NAME", f.path)
+			ps.add(name, "the list %s comes from the file only; a dsn or a key may be env:NAME", f.path)
 			allowed = append(allowed, name)
 		}
 	}

@@ -40,7 +40,10 @@ func lines(t *testing.T, err error) []string {
 	return out
 }
 
-var cmpDSN = cmp.Comparer(func(a, b DSN) bool { return a.raw == b.raw })
+var cmpDSN = cmp.Options{
+	cmp.Comparer(func(a, b DSN) bool { return a.raw == b.raw }),
+	cmp.Comparer(func(a, b Secret) bool { return a.raw == b.raw }),
+}
 
 func TestLoadMinimal(t *testing.T) {
 	got, err := load(t, "node: n1\n")
@@ -80,6 +83,18 @@ databases:
 storages:
   - {name: a, kind: local, path: /srv/a}
   - {name: b, kind: mem}
+  - {name: c, kind: s3, endpoint: "http://127.0.0.1:9", bucket: bkt, access_key: id, secret_key: "env:S3_SECRET"}
+  - name: d
+    kind: s3
+    endpoint: https://s3.example.org
+    region: here
+    bucket: bkt
+    prefix: a/b
+    access_key: env:FENCEPOST_S3_ID
+    secret_key: file:/k
+    path_style: true
+    part_size: 64MiB
+    lock: {mode: compliance, days: 7}
 log: {level: debug, format: json}
 `)
 	if err != nil {
@@ -100,8 +115,15 @@ log: {level: debug, format: json}
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
 		Databases: []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop")}},
-		Storages:  []Storage{{"a", "local", "/srv/a"}, {"b", "mem", ""}},
-		Log:       Log{"debug", "json"},
+		Storages: []Storage{
+			{Name: "a", Kind: "local", Path: "/srv/a"}, {Name: "b", Kind: "mem"},
+			{Name: "c", Kind: "s3", Endpoint: "http://127.0.0.1:9", Region: "us-east-1", Bucket: "bkt",
+				AccessKey: NewSecret("id"), SecretKey: NewSecret("env:S3_SECRET"), PartSize: 8 << 20},
+			{Name: "d", Kind: "s3", Endpoint: "https://s3.example.org", Region: "here", Bucket: "bkt", Prefix: "a/b",
+				AccessKey: NewSecret("env:FENCEPOST_S3_ID"), SecretKey: NewSecret("file:/k"), PathStyle: true, PartSize: 64 << 20,
+				Lock: Lock{Mode: "compliance", Days: 7}},
+		},
+		Log: Log{"debug", "json"},
 	}
 	if diff := cmp.Diff(want, got, cmpDSN); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
@@ -239,6 +261,10 @@ func TestReferencedVariable(t *testing.T) {
 	}
 	if c, err := load(t, "node: n1\n", "FENCEPOST_LEDGER_DSN=host=h dbname=d password=secret"); err != nil || !c.Ledger.DSN.Given() || strings.Contains(c.Ledger.DSN.String(), "secret") {
 		t.Fatal(c, err)
+	}
+	const keys = "node: n1\nstorages: [{name: a, kind: s3, endpoint: 'https://h', bucket: bkt, access_key: 'env:FENCEPOST_ID', secret_key: 'env:FENCEPOST_KEY'}]\n"
+	if _, err := load(t, keys, "FENCEPOST_ID=x", "FENCEPOST_KEY=secret"); err != nil {
+		t.Fatal(err)
 	}
 	_, err := load(t, text, "FENCEPOST_SHOP_DSM=postgres://u:secret@h/d")
 	if got := lines(t, err); len(got) != 1 || strings.Contains(got[0], "secret") {

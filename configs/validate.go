@@ -16,8 +16,9 @@ import (
 const maxSocket = 103
 
 var (
-	nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	itemName = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
+	nodeName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	itemName   = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 )
 
 // Validate checks everything that can be known without touching the machine. The error

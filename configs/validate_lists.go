@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,31 +87,6 @@ func (c *Config) checkDatabases(ps *problems) {
 		if problem := d.DSN.problem(); problem != "" {
 			ps.add(at+".dsn", "%s", problem)
 		}
-	}
-}
-
-func (c *Config) checkStorages(ps *problems) {
-	seen, paths := map[string]int{}, map[string]int{}
-	for i, s := range c.Storages {
-		at := fmt.Sprintf("storages[%d]", i)
-		checkItemName(ps, at, s.Name, "storages", seen, i)
-		checkOneOf(ps, at+".kind", s.Kind, "local", "mem")
-		if s.Kind == "mem" && s.Path != "" {
-			ps.add(at+".path", "is set, but memory has no path: remove it or write kind: local")
-		}
-		if s.Kind != "local" {
-			continue
-		}
-		checkAbsolute(ps, at+".path", s.Path)
-		path := filepath.Clean(s.Path)
-		if first, twice := paths[path]; twice && s.Path != "" {
-			ps.add(at+".path", "is %q, as that of storages[%d]: two copies in one place are one copy", s.Path, first)
-			continue
-		}
-		paths[path] = i
-	}
-	if n := int(c.Backup.Require); n > 1 && len(c.Storages) > 0 && n > len(c.Storages) {
-		ps.add("backup.require", "is %d, but there are %d storages: lower it or add storages", n, len(c.Storages))
 	}
 }
 

@@ -128,9 +128,35 @@ func TestBounds(t *testing.T) {
 		{"storage kind", func(c *Config) { c.Storages = []Storage{{Name: "a", Kind: "tape"}} }, "storages[0].kind: is"},
 		{"storage without path", func(c *Config) { c.Storages = []Storage{local("a", "")} }, "storages[0].path: is missing"},
 		{"storage path relative", func(c *Config) { c.Storages = []Storage{local("a", "x")} }, "storages[0].path: is"},
-		{"memory with a path", func(c *Config) { c.Storages = []Storage{{Name: "a", Kind: "mem", Path: "/x"}} }, "storages[0].path: is set"},
+		{"memory with a path", func(c *Config) { c.Storages = []Storage{{Name: "a", Kind: "mem", Path: "/x"}} }, "storages[0].path: does not belong to kind mem"},
 		{"storage twice", func(c *Config) { c.Storages = []Storage{local("a", "/x"), local("a", "/y")} }, "storages[1].name: is"},
 		{"storage path twice", func(c *Config) { c.Storages = []Storage{local("a", "/x"), local("b", "/x/")} }, "storages[1].path: is"},
+		{"s3", storages(bucket(nil)), ""},
+		{"s3 without endpoint", storages(bucket(func(s *Storage) { s.Endpoint = "" })), "storages[0].endpoint: is no URL"},
+		{"s3 endpoint without //", storages(bucket(func(s *Storage) { s.Endpoint = "h:9000" })), "storages[0].endpoint: is no URL"},
+		{"s3 endpoint with keys", storages(bucket(func(s *Storage) { s.Endpoint = "https://id:hunter2@h" })), "storages[0].endpoint: has more than"},
+		{"s3 endpoint with a bucket", storages(bucket(func(s *Storage) { s.Endpoint = "https://h/bkt" })), "storages[0].endpoint: has more than"},
+		{"s3 without region", storages(bucket(func(s *Storage) { s.Region = "" })), "storages[0].region: is missing"},
+		{"s3 bucket", storages(bucket(func(s *Storage) { s.Bucket = "Bkt" })), `storages[0].bucket: is "Bkt"`},
+		{"s3 prefix", storages(bucket(func(s *Storage) { s.Prefix = "a/" })), `storages[0].prefix: is "a/"`},
+		{"s3 prefix climbs", storages(bucket(func(s *Storage) { s.Prefix = "a/../b" })), "storages[0].prefix: is"},
+		{"s3 prefix reserved", storages(bucket(func(s *Storage) { s.Prefix = "_Fencepost/x" })), "storages[0].prefix: is"},
+		{"s3 access key missing", storages(bucket(func(s *Storage) { s.AccessKey = Secret{} })), "storages[0].access_key: is missing"},
+		{"s3 secret key missing", storages(bucket(func(s *Storage) { s.SecretKey = Secret{} })), "storages[0].secret_key: is missing"},
+		{"s3 secret key itself", storages(bucket(func(s *Storage) { s.SecretKey = NewSecret("hunter2") })), "storages[0].secret_key: holds the secret itself"},
+		{"s3 secret key of nothing", storages(bucket(func(s *Storage) { s.SecretKey = NewSecret("env:") })), "storages[0].secret_key: refers to nothing"},
+		{"s3 secret key relative", storages(bucket(func(s *Storage) { s.SecretKey = NewSecret("file:k") })), "storages[0].secret_key: refers to a relative path"},
+		{"s3 small parts", storages(bucket(func(s *Storage) { s.PartSize = 1 << 20 })), "storages[0].part_size: is 1MiB, want 5MiB to 512MiB"},
+		{"s3 lock", storages(bucket(func(s *Storage) { s.Lock = Lock{"governance", 1} })), ""},
+		{"s3 lock mode", storages(bucket(func(s *Storage) { s.Lock = Lock{"ever", 1} })), "storages[0].lock.mode: is"},
+		{"s3 lock without mode", storages(bucket(func(s *Storage) { s.Lock.Days = 1 })), "storages[0].lock.mode: is missing"},
+		{"s3 lock without days", storages(bucket(func(s *Storage) { s.Lock.Mode = "compliance" })), "storages[0].lock.days: is 0, want 1 to"},
+		{"s3 with a path", storages(bucket(func(s *Storage) { s.Path = "/x" })), "storages[0].path: does not belong to kind s3"},
+		{"local with a bucket", storages(Storage{Name: "a", Kind: "local", Path: "/x", Bucket: "bkt"}), "storages[0].bucket: does not belong to kind local"},
+		{"s3 twice", storages(bucket(nil), bucket(func(s *Storage) { s.Name, s.Endpoint = "b", "https://h/" })), "storages[1].prefix: is"},
+		{"s3 within another", storages(bucket(func(s *Storage) { s.Prefix = "a" }), bucket(func(s *Storage) { s.Name, s.Prefix = "b", "a/b" })), "storages[1].prefix: is"},
+		{"s3 beside another", storages(bucket(func(s *Storage) { s.Prefix = "a" }), bucket(func(s *Storage) { s.Name, s.Prefix = "b", "ab" })), ""},
+		{"s3 of another server", storages(bucket(nil), bucket(func(s *Storage) { s.Name, s.Endpoint = "b", "https://h2" })), ""},
 		{"require too many", func(c *Config) { c.Storages, c.Backup.Require = []Storage{local("a", "/x")}, 2 }, "backup.require: is 2, but there are 1"},
 		{"require any of one", func(c *Config) { c.Storages, c.Backup.Require = []Storage{local("a", "/x")}, RequireAny }, ""},
 	}
@@ -157,6 +183,19 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
+}
+
+func storages(ss ...Storage) func(*Config) {
+	return func(c *Config) { c.Storages = ss }
+}
+
+func bucket(change func(*Storage)) Storage {
+	s := Storage{Name: "a", Kind: "s3", Endpoint: "https://h", Region: "r", Bucket: "bkt", PartSize: 8 << 20,
+		AccessKey: NewSecret("id"), SecretKey: NewSecret("env:X")}
+	if change != nil {
+		change(&s)
+	}
+	return s
 }
 
 func processors(ps ...Processor) func(*Config) {

@@ -99,6 +99,58 @@ func TestDSNHidesPassword(t *testing.T) {
 	}
 }
 
+// TestSecretHidesItsValue does the same for other secrets.
+func TestSecretHidesItsValue(t *testing.T) {
+	s := NewSecret("hunter2")
+	c := Config{Storages: []Storage{{Name: "x", AccessKey: s, SecretKey: s}}}
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "secret", s, "config", c)
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "secret", s, "config", c)
+	shown := []string{s.String(), string(text), logged.String()}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		shown = append(shown, fmt.Sprintf(verb, s), fmt.Sprintf(verb, &s), fmt.Sprintf(verb, c), fmt.Sprintf(verb, []Secret{s}))
+	}
+	for _, text := range shown {
+		if strings.Contains(text, "hunter") || strings.Contains(text, fmt.Sprintf("%x", "hunter")) {
+			t.Errorf("shown as %q", text)
+		}
+	}
+	if got := NewSecret("env:NAME").String(); got != "env:NAME" {
+		t.Errorf("a reference is shown as %q", got)
+	}
+	if err := json.Unmarshal([]byte(`"***"`), &s); err == nil {
+		t.Error("a printed secret was taken for a real one")
+	}
+}
+
+func TestSecretResolve(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(" hunter2 \nmore\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("\nhunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SHOP_KEY", "hunter2")
+	for _, raw := range []string{"hunter2", "env:SHOP_KEY", "file:" + file} {
+		if got, err := NewSecret(raw).Resolve(); err != nil || got != "hunter2" {
+			t.Errorf("%q resolved to %q, %v", raw, got, err)
+		}
+	}
+	for raw, want := range map[string]string{
+		"env:NO_KEY": "environment variable NO_KEY is not set", "file:" + file + ".no": "read the secret: open", "file:" + empty: "is empty", "": "is empty",
+	} {
+		if got, err := NewSecret(raw).Resolve(); err == nil || got != "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q resolved to %q, error %v, want one with %q", raw, got, err, want)
+		}
+	}
+}
+
 func TestDSNShowsTheRest(t *testing.T) {
 	for raw, want := range map[string]string{
 		"postgres://u:p@h:5432/d?sslmode=require":                     "postgres://u:***@h:5432/d",
