@@ -142,7 +142,7 @@ func (c *conn) Close() error {
 // Read reads what has arrived, or waits for it.
 func (c *conn) Read(b []byte) (int, error) {
 	for {
-		n, err, changed, late := c.tryRead(b)
+		n, changed, late, err := c.tryRead(b)
 		if n > 0 || err != nil || len(b) == 0 {
 			return n, err
 		}
@@ -153,14 +153,14 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-func (c *conn) tryRead(b []byte) (n int, err error, changed, late <-chan struct{}) {
+func (c *conn) tryRead(b []byte) (n int, changed, late <-chan struct{}, err error) {
 	c.process.mu.Lock()
 	defer c.process.mu.Unlock()
 	switch {
 	case c.closed:
-		return 0, net.ErrClosed, nil, nil
+		return 0, nil, nil, net.ErrClosed
 	case c.read.passed():
-		return 0, os.ErrDeadlineExceeded, nil, nil
+		return 0, nil, nil, os.ErrDeadlineExceeded
 	case len(c.in.arrived) > 0:
 		n = copy(b, c.in.arrived)
 		c.in.arrived = c.in.arrived[n:]
@@ -170,15 +170,15 @@ func (c *conn) tryRead(b []byte) (n int, err error, changed, late <-chan struct{
 		c.in.size -= n
 		return n, nil, nil, nil
 	case c.in.end != nil:
-		return 0, c.in.end, nil, nil
+		return 0, nil, nil, c.in.end
 	}
-	return 0, nil, c.in.changed, c.read.wait()
+	return 0, c.in.changed, c.read.wait(), nil
 }
 
 // Write puts bytes on their way; it waits only while too many are.
 func (c *conn) Write(b []byte) (int, error) {
 	for {
-		done, err, changed, late := c.tryWrite(b)
+		done, changed, late, err := c.tryWrite(b)
 		if err != nil {
 			return 0, err
 		}
@@ -192,21 +192,21 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 }
 
-func (c *conn) tryWrite(b []byte) (done bool, err error, changed, late <-chan struct{}) {
+func (c *conn) tryWrite(b []byte) (done bool, changed, late <-chan struct{}, err error) {
 	c.process.mu.Lock()
 	defer c.process.mu.Unlock()
 	switch {
 	case c.closed:
-		return false, net.ErrClosed, nil, nil
+		return false, nil, nil, net.ErrClosed
 	case c.write.passed():
-		return false, os.ErrDeadlineExceeded, nil, nil
+		return false, nil, nil, os.ErrDeadlineExceeded
 	case c.in.end == syscall.ECONNRESET, c.out.refused && c.in.end != nil:
-		return false, syscall.EPIPE, nil, nil
+		return false, nil, nil, syscall.EPIPE
 	case c.out.size < window:
 		c.out.send(piece{data: append([]byte(nil), b...)})
 		return true, nil, nil, nil
 	}
-	return false, nil, c.out.changed, c.write.wait()
+	return false, c.out.changed, c.write.wait(), nil
 }
 
 // LocalAddr is this end.
