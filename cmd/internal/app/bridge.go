@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
@@ -28,6 +29,7 @@ type bridge struct {
 	mu   sync.Mutex
 	open context.Context                     // of the present run
 	held map[context.Context]context.Context // asked under → ends with the run too
+	lost map[uint64]time.Time                // claims of this run that nobody here works on: since when, by token
 }
 
 var (
@@ -40,6 +42,7 @@ func (b *bridge) Claim(ctx context.Context, component, item string, roundTrip in
 	c, err := b.group.Claim(ctx, component, item, uint32(roundTrip))
 	switch {
 	case errors.Is(err, gms.ErrBusy), errors.Is(err, gms.ErrQuarantined):
+		b.giveBackLost(ctx, component, item)
 		return pipeline.Claim{}, fmt.Errorf("%w: %w", pipeline.ErrBusy, err)
 	case err != nil:
 		return pipeline.Claim{}, err
@@ -48,6 +51,47 @@ func (b *bridge) Claim(ctx context.Context, component, item string, roundTrip in
 		return pipeline.Claim{}, errors.Join(err, b.end(ctx, claimOf(c), signals.Abandon))
 	}
 	return claimOf(c), nil
+}
+
+// lostAfter is how long a claim of this run may go without anybody here working on it. A recovery hands what it adopted
+// to the worker in much less.
+const lostAfter = 30 * time.Second
+
+// giveBackLost ends a claim that this very run holds and nobody here works on: a Release that took effect, but whose
+// answer came too late for its recovery to go on, leaves what it adopted so, and a claim that could not be given back
+// stays so. The worker asks for an item only while it does not work on it. To end too much does no harm: whoever works
+// under the claim is fenced then.
+func (b *bridge) giveBackLost(ctx context.Context, component, item string) {
+	_, self := b.group.Self()
+	for _, c := range b.group.Claims() {
+		mine := c.Run == self && !c.Orphan && !c.Adopted && !c.Quarantined
+		if c.Component != component || c.Item != item || !mine || !b.isLost(c.Token) {
+			continue
+		}
+		b.log.Warn("app: nobody works on a claim of this node, giving it back", "task", item, "token", c.Token)
+		if err := b.end(ctx, claimOf(c.Claim), signals.Abandon); err != nil {
+			b.log.Warn("app: claim not given back", "task", item, "error", err)
+		}
+	}
+}
+
+// isLost notes that the claim was met without work, and tells whether that is so for long enough.
+func (b *bridge) isLost(token uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since, ok := b.lost[token]
+	if !ok {
+		if b.lost == nil || len(b.lost) >= 1000 {
+			b.lost = make(map[uint64]time.Time)
+		}
+		b.lost[token] = time.Now()
+		return false
+	}
+	if time.Since(since) < lostAfter {
+		return false
+	}
+	delete(b.lost, token)
+	return true
 }
 
 func claimOf(c signals.Claim) pipeline.Claim {
