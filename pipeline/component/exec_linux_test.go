@@ -1,0 +1,87 @@
+package component
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// parentEnv makes this test binary a parent that starts work and waits: its value is the script.
+const parentEnv = "COMPONENT_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	script := os.Getenv(parentEnv)
+	if script == "" {
+		os.Exit(m.Run())
+	}
+	work, err := Exec{Path: "/bin/sh", Args: []string{"-c", script}}.Start(context.Background(), Job{})
+	if err == nil {
+		_, err = work.Wait()
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+// The parent dies and its children live on.
+func TestFaultParentDies(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "alive")
+	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
+		t.Fatalf("mkfifo: %v %s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.Command(self)
+	parent.Env = append(os.Environ(), parentEnv+"=exec 9>"+fifo+"; echo ready >&9; while :; do read x <"+fifo+".never; done")
+	if out, err := exec.Command("mkfifo", fifo+".never").CombinedOutput(); err != nil {
+		t.Fatalf("mkfifo: %v %s", err, out)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	alive := bufio.NewReader(f)
+	if line, err := alive.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	if _, err := alive.ReadByte(); !errors.Is(err, io.EOF) { // ends only when the child has
+		t.Errorf("the child lives on: %v", err)
+	}
+}
+
+func TestInGroup(t *testing.T) {
+	for stat, want := range map[string]bool{
+		"12 (sh) S 1 77 77 0":          true,
+		"12 (sh) Z 1 77 77 0":          false, // buried by somebody else some day
+		"12 (sh) S 1 78 77 0":          false,
+		"12 (a) S 1 77 (b) R 1 5 77 0": false, // a name may contain anything
+		"12 (sh)":                      false,
+		"":                             false,
+	} {
+		if got := inGroup([]byte(stat), 77); got != want {
+			t.Errorf("%q: %v", stat, got)
+		}
+	}
+	if !groupLives(syscall.Getpgrp()) {
+		t.Error("the group of this process does not live")
+	}
+	if groupLives(1<<22 + 1) { // no process has such a number
+		t.Error("a group that cannot be lives")
+	}
+}

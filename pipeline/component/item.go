@@ -1,0 +1,52 @@
+package component
+
+import "time"
+
+// Event is one fact about an item: that work of some type was done on it, or failed.
+type Event struct {
+	Type    string    `json:"type"`
+	Start   time.Time `json:"start"` // of the work, not of its end: what changed meanwhile was not seen by it
+	Success bool      `json:"success"`
+	Agent   string    `json:"agent"`             // component@node
+	Details string    `json:"details,omitempty"` // bounded, no secrets
+	Token   uint64    `json:"token"`             // of the claim under which it was made
+	Attempt int       `json:"attempt"`
+}
+
+// Item is a thing that is worked on, as one component sees it.
+type Item struct {
+	Type      string    `json:"type"`
+	ID        string    `json:"id"`
+	RoundTrip int       `json:"round_trip"`
+	ChangedAt time.Time `json:"changed_at"`
+	Events    []Event   `json:"events"` // in the order in which they were stored
+	Version   uint64    `json:"version"`
+	Record    Record    `json:"record"` // of the component that asks
+}
+
+// Record is what fairness needs to know of an item and a component. The zero value is that of an item nobody has tried.
+type Record struct {
+	Created     time.Time `json:"created,omitzero"`
+	LastAttempt time.Time `json:"last_attempt,omitzero"`
+	NotBefore   time.Time `json:"not_before,omitzero"`
+	Attempts    int       `json:"attempts"` // begun since the last success
+	Failures    int       `json:"failures"` // since the last success
+	Quarantined bool      `json:"quarantined,omitempty"`
+}
+
+// Newest returns the newest event of a type: the one that counts. It is the one that started last; of two that started
+// at once the larger token, then the one stored later.
+func (it Item) Newest(eventType string) (Event, bool) {
+	var newest Event
+	found := false
+	for _, e := range it.Events {
+		if e.Type != eventType {
+			continue
+		}
+		c := e.Start.Compare(newest.Start)
+		if !found || c > 0 || c == 0 && e.Token >= newest.Token {
+			newest, found = e, true
+		}
+	}
+	return newest, found
+}

@@ -1,0 +1,175 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Runner runs one component on one node. New builds it, Start runs it on a timer, RunOnce makes one tick, Stop ends both.
+// Stop may come first, and more than once. All methods are safe for concurrent use.
+type Runner struct {
+	cfg  Config
+	base context.Context // ends at Stop with ErrStopping
+	end  context.CancelCauseFunc
+	wake chan struct{}
+
+	mu       sync.Mutex
+	started  bool
+	stopped  bool
+	occupied int           // claims that are worked on or may be, the room that ticks have reserved included
+	stuck    map[Claim]any // not proven to have stopped
+	total    Counts
+	skips    skips
+	running  sync.WaitGroup // ticks, children, the timer
+}
+
+// New checks a configuration. It starts nothing.
+func New(cfg Config) (*Runner, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	r := &Runner{cfg: cfg, wake: make(chan struct{}, 1), stuck: make(map[Claim]any), skips: make(skips)}
+	r.base, r.end = context.WithCancelCause(context.Background())
+	return r, nil
+}
+
+// Start ticks on a timer until Stop; ctx only carries values. It returns at once. A second Start is an error, and so is
+// one after Stop.
+func (r *Runner) Start(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.stopped:
+		return ErrStopped
+	case r.started:
+		return errors.New("component runner is started already")
+	}
+	r.started = true
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(r.base, func() { cancel(context.Cause(r.base)) })
+	r.running.Go(func() { r.loop(ctx) })
+	return nil
+}
+
+// Wake makes the timer tick now; a hint that there is work.
+func (r *Runner) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Stop claims nothing more, ends all work (context, grace, kill) and waits for its results to be stored and its claims
+// to be given back. When ctx ends first it is ErrNotStopped, and what is not proven to have ended keeps its claim.
+func (r *Runner) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	r.stopped = true
+	r.mu.Unlock()
+	r.end(ErrStopping)
+	gone := make(chan struct{})
+	go func() {
+		r.running.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop component %s: %w: %w", r.cfg.Component, ErrNotStopped, context.Cause(ctx))
+	}
+}
+
+// Totals counts since New.
+func (r *Runner) Totals() Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
+}
+
+// Stuck lists the claims whose work is not proven to have stopped.
+func (r *Runner) Stuck() []Claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Claim, 0, len(r.stuck))
+	for c := range r.stuck {
+		out = append(out, c)
+	}
+	return out
+}
+
+// enter registers something that Stop waits for.
+func (r *Runner) enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return false
+	}
+	r.running.Add(1)
+	return true
+}
+
+func (r *Runner) loop(ctx context.Context) {
+	wait := time.Duration(r.cfg.Random() * float64(r.cfg.Every)) // nodes that start together do not tick together
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+		began := time.Now()
+		t := r.RunOnce(ctx)
+		if t.Err != nil && !errors.Is(t.Err, ErrBusy) && !errors.Is(t.Err, ErrStopped) {
+			r.cfg.Logger.WarnContext(ctx, "tick", "code", int(t.Code()), "err", t.Err)
+		}
+		wait = 0
+		if !r.cfg.eager() || !t.Full || t.Code() != ExitDone {
+			wait = max(r.interval()-time.Since(began), 0)
+		}
+	}
+}
+
+// interval is Every with its jitter.
+func (r *Runner) interval() time.Duration {
+	return time.Duration(float64(r.cfg.Every) * (1 + r.cfg.Jitter*(2*r.cfg.Random()-1)))
+}
+
+// reserve takes room for up to want items, and says how much it got.
+func (r *Runner) reserve(want int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	got := max(min(want, r.cfg.SimultaneousProcesses-r.occupied), 0)
+	r.occupied += got
+	return got
+}
+
+func (r *Runner) free(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.occupied -= n
+}
+
+func (r *Runner) count(c Counts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.add(c)
+}
+
+func (r *Runner) alarm(kind AlarmKind, c Claim, err error) {
+	r.cfg.Logger.Error("alarm", "kind", string(kind), "item", c.Item, "round_trip", c.RoundTrip, "token", c.Token, "err", err)
+	if r.cfg.Alarm != nil {
+		r.cfg.Alarm(Alarm{kind, c, err})
+	}
+}
+
+// settling is a context for what must be finished whatever has ended, bounded by Config.Settle.
+func (r *Runner) settling() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), r.cfg.Settle)
+}
