@@ -11,7 +11,7 @@ type Status struct {
 	Leader  string `json:"leader"`  // node name, empty when none is known
 	Version string `json:"version"` // of the program
 	View    uint64 `json:"view"`    // version of the last view seen
-	State   string `json:"state"`   // starting, joining, waiting at the fence, ready, stopping
+	State   string `json:"state"`   // starting, joining, waiting for the ledger, waiting at the fence, ready, stopping
 	Lease   string `json:"lease"`   // held, suspect, expired
 	Ready   bool   `json:"ready"`
 	// Problems are what an operator should know, one sentence each; empty when all is well.

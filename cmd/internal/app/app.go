@@ -13,7 +13,7 @@ import (
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
-	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/recovery"
 	"github.com/fencepost/fencepost/signals"
 )
@@ -34,6 +34,7 @@ type App struct {
 	state    string // as api.Status.State
 	work     *work  // nil until the node stands and its storages are checked
 	err      error
+	waits    error // what a node that is not ready waits for
 	cleanups []cleanup
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -44,7 +45,7 @@ type App struct {
 
 // work is what the node does once it stands.
 type work struct {
-	ledger  *embedded.Ledger
+	ledger  ledger.Ledger
 	planner *pipeline.Planner
 	worker  *pipeline.Worker
 }
@@ -87,7 +88,7 @@ func (a *App) groupConfig() (gms.Config, error) {
 		FenceTTL: c.Recovery.FenceTTL, Selector: signals.Selector(c.Recovery.Selector),
 		// One more than a task may be tried: a task's own limit decides first, this one stops what kills its recoverers.
 		MaxAttempts: max(c.Recovery.MaxAttempts, c.Backup.MaxAttempts+1),
-		NoRefused:   !c.Evidence.Refused, Floor: func(ctx context.Context) (uint64, error) { return a.opened.highest(ctx) },
+		NoRefused:   !c.Evidence.Refused, Floor: a.floor,
 		Logger: a.log,
 	}, nil
 }
@@ -140,7 +141,7 @@ func (a *App) join(ctx context.Context) error {
 	if err := addStorages(ctx, a.group, a.opened.storages); err != nil {
 		return err
 	}
-	w, b, err := a.makeWork()
+	w, b, err := a.makeWork(ctx)
 	if err != nil {
 		return err
 	}
@@ -189,12 +190,12 @@ func (a *App) awaitFences(ctx context.Context) error {
 // written down: recovery has such a task anyway.
 const cleanupWithin = 15 * time.Second
 
-func (a *App) makeWork() (*work, *bridge, error) {
+func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	cat, err := a.opened.catalog(a.group.ClusterID())
 	if err != nil {
 		return nil, nil, err
 	}
-	led, err := embedded.New(embedded.Config{Store: cacheStore{a.group}})
+	led, err := a.openLedger(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -68,6 +68,9 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	if err := p.a.Err(); err != nil {
 		s.Problems = append(s.Problems, err.Error())
 	}
+	if err := p.a.waitsFor(); err != nil {
+		s.Problems = append(s.Problems, err.Error())
+	}
 	recoveries, _ := g.Recoveries()
 	for _, r := range recoveries {
 		if r.State == "parked" {

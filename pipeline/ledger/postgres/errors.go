@@ -137,7 +137,7 @@ func explainCode(code, message string) problem {
 	case code == "57014":
 		return away("the server took too long", "")
 	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "08"), strings.HasPrefix(code, "58"),
-		code == "25P03", code == "25P04", strings.HasPrefix(code, "40"):
+		code == "55000", code == "25P03", code == "25P04", strings.HasPrefix(code, "40"):
 		return away("the server is not available now ("+said+")", "")
 	}
 	return problem{what: said}

@@ -1,0 +1,176 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+	ledgerdb "github.com/fencepost/fencepost/pipeline/ledger/postgres"
+)
+
+// ledgerAgain is how often a node that waits for its ledger tries to open it.
+const ledgerAgain = 2 * time.Second
+
+// openLedger opens what the configuration chooses: the group's own state cache, or a database. One that is away or frozen
+// is waited for; one that cannot be used at all is an error.
+func (a *App) openLedger(ctx context.Context) (ledger.Ledger, error) {
+	if !a.cfg.Ledger.DSN.Given() {
+		return embedded.New(embedded.Config{Store: cacheStore{a.group}})
+	}
+	cfg, err := a.databaseLedger()
+	if err != nil {
+		return nil, err
+	}
+	state := a.stateNow()
+	defer func() { a.waitFor(nil); a.setState(state) }()
+	for {
+		led, err := ledgerdb.Open(ctx, cfg)
+		if err == nil {
+			a.onStop("ledger", func(context.Context) error { return led.Close() })
+			return led, nil
+		}
+		if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledgerdb.ErrForeign) || errors.Is(err, ledgerdb.ErrSetup) {
+			return nil, err
+		}
+		a.setState("waiting for the ledger")
+		a.waitFor(err)
+		a.log.Warn("app: waiting for the ledger", "error", err, "hint", HintOf(err, ""))
+		select {
+		case <-time.After(ledgerAgain):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// waitFor notes what the node waits for; nil: nothing any more.
+func (a *App) waitFor(problem error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waits = problem
+}
+
+func (a *App) waitsFor() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.waits
+}
+
+func (a *App) databaseLedger() (ledgerdb.Config, error) {
+	dsn, err := a.cfg.Ledger.DSN.Resolve()
+	if err != nil {
+		return ledgerdb.Config{}, fmt.Errorf("ledger.dsn: %w", err)
+	}
+	g := groupOfLedger{a.group}
+	return ledgerdb.Config{
+		DSN: dsn, Cluster: a.group.ClusterID(), Check: g.stands, Mark: g.mark,
+		Marked: func(ctx context.Context, token uint64) {
+			if err := g.raise(ctx, token); err != nil {
+				a.log.Warn("app: the group's mark of the ledger was not raised; the next result raises it", "token", token, "error", err)
+			}
+		},
+		Logger: a.log,
+	}, nil
+}
+
+// floor is the highest number that the storages and the ledger have seen, whoever owns them (gms.Config.Floor). A ledger
+// that cannot be used at all ends the node here: it would wait for its group to form in vain.
+func (a *App) floor(ctx context.Context) (uint64, error) {
+	high, err := a.opened.highest(ctx)
+	if err != nil || !a.cfg.Ledger.DSN.Given() {
+		return high, err
+	}
+	cfg, err := a.databaseLedger()
+	if err == nil {
+		var seen uint64
+		cfg.Cluster = a.cfg.Group // any: there is no id yet
+		seen, err = ledgerdb.Highest(ctx, cfg)
+		high = max(high, seen)
+	}
+	if err != nil && !errors.Is(err, ledger.ErrUnavailable) {
+		a.fail(err)
+	}
+	return high, err
+}
+
+// groupOfLedger is what a ledger in a database is told about the group.
+type groupOfLedger struct{ g *gms.Group }
+
+// stands checks a guard at one position of the log.
+func (l groupOfLedger) stands(ctx context.Context, g ledger.Guard) error {
+	txn := gms.Txn{Conditions: []gms.Condition{gms.RunOpen(g.Run), gms.ClaimHeld(g.Component, g.Item, g.Run, g.Token)}}
+	if f := g.Fence; f != nil {
+		txn.Conditions = append(txn.Conditions, gms.FenceHeld(f.Component, f.Node, f.Run, f.Token))
+	}
+	_, err := l.g.Cache().Commit(ctx, txn)
+	var failed *gms.ConditionError
+	_, self := l.g.Self()
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed), errors.Is(err, gms.ErrRunClosed) && g.Run != self:
+		return fmt.Errorf("%w (%w)", ledger.ErrFenced, err)
+	}
+	return fmt.Errorf("ask the group: %w: %w", ledger.ErrUnavailable, err)
+}
+
+// markRecord is what the group keeps of its ledger: the highest token whose result it is known to hold. A ledger that
+// holds less is an older copy.
+type markRecord struct {
+	Format int    `json:"format"`
+	Token  uint64 `json:"token"`
+}
+
+const (
+	markFormat = 1
+	markWithin = 5 * time.Second // a result is not held up for longer
+)
+
+func markKey() gms.Key { return gms.Key{Component: ledgerComponent, Key: "mark"} }
+
+func (l groupOfLedger) mark(ctx context.Context) (uint64, error) {
+	r, _, err := l.readMark(ctx)
+	return r.Token, err
+}
+
+func (l groupOfLedger) readMark(ctx context.Context) (r markRecord, version uint64, err error) {
+	e, err := l.g.Cache().Get(ctx, markKey())
+	if errors.Is(err, gms.ErrNotFound) {
+		return r, 0, nil
+	}
+	if err != nil {
+		return r, 0, err
+	}
+	if err := json.Unmarshal(e.Value, &r); err != nil {
+		return r, 0, fmt.Errorf("read the mark of the ledger: %w", err)
+	}
+	return r, e.Version, nil
+}
+
+// raise makes the mark at least token.
+func (l groupOfLedger) raise(ctx context.Context, token uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, markWithin)
+	defer cancel()
+	for {
+		r, version, err := l.readMark(ctx)
+		if err != nil || r.Token >= token {
+			return err
+		}
+		value, err := json.Marshal(markRecord{Format: markFormat, Token: token})
+		if err != nil {
+			return err
+		}
+		_, err = l.g.Cache().Commit(ctx, gms.Txn{
+			Conditions: []gms.Condition{gms.VersionIs(markKey(), version)},
+			Puts:       []gms.Put{{Key: markKey(), Value: value}},
+		})
+		if !errors.Is(err, gms.ErrConflict) {
+			return err
+		}
+	}
+}
