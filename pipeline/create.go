@@ -95,7 +95,11 @@ func (a *attempt) dump(ctx context.Context, src source.Source, copies []*copyOf,
 		if !partName.MatchString(part) || part == manifestName {
 			return m, fmt.Errorf("source has a part named %q", part)
 		}
-		o, err := u.part(ctx, part, func(ctx context.Context, w io.Writer) error { return d.Write(ctx, part, w) })
+		about := ctx
+		if part == source.PartData {
+			about = storage.WithEstimate(ctx, d.Info().EstimateBytes)
+		}
+		o, err := u.part(about, part, func(ctx context.Context, w io.Writer) error { return d.Write(ctx, part, w) })
 		if err != nil {
 			return m, err
 		}

@@ -16,8 +16,9 @@ const tombstoneFor = 8 * 24 * time.Hour
 
 // Sweep removes what cannot count any more (PROTOCOL.md 28): under each backup that has an entry, the data of every
 // token below the entry's, and of gone ones the entry's too, and tombstones of such tokens that are older than eight
-// days. It needs no claim: tokens of entries only grow, so what it removes is garbage for good. Backups without an entry
-// are not touched. The Worker calls it each Config.SweepEvery; it may be called at any time.
+// days; and in each storage uploads that were begun that long ago. It needs no claim: tokens of entries only grow, so
+// what it removes is garbage for good. Backups without an entry are not touched. The Worker calls it each
+// Config.SweepEvery; it may be called at any time.
 func (w *Worker) Sweep(ctx context.Context) error {
 	var entries []ledger.Backup
 	for _, s := range []ledger.BackupState{ledger.BackupCreating, ledger.BackupCompleted, ledger.BackupGone} {
@@ -35,8 +36,24 @@ func (w *Worker) Sweep(ctx context.Context) error {
 				break // the storage is away: the next sweep goes on
 			}
 		}
+		if err := w.sweepUploads(ctx, st); err != nil {
+			errs = append(errs, fmt.Errorf("sweep uploads: %w", &storageError{name: name, err: err}))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// sweepUploads removes what uploads of dead processes have left where no listing shows it.
+func (w *Worker) sweepUploads(ctx context.Context, st storage.Storage) error {
+	j, ok := storage.As[storage.Janitor](st)
+	if !ok {
+		return nil
+	}
+	n, err := j.AbortUploads(ctx, w.cfg.Now().Add(-tombstoneFor))
+	if n > 0 {
+		w.cfg.Logger.InfoContext(ctx, "removed unfinished uploads", "uploads", n)
+	}
+	return err
 }
 
 func (w *Worker) sweepBackup(ctx context.Context, st storage.Storage, b ledger.Backup) error {

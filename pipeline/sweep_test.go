@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,6 +39,34 @@ func TestSweep(t *testing.T) {
 		<-timer.C
 		r.must(n.w.Sweep(r.Context()))
 		r.wantObjects("one", whole...)
+	})
+}
+
+// untidy is a storage in which uploads of dead processes stay.
+type untidy struct {
+	storage.Storage
+	before time.Time
+	err    error
+}
+
+func (u *untidy) AbortUploads(_ context.Context, before time.Time) (int, error) {
+	u.before = before
+	return 1, u.err
+}
+
+func TestSweepOfUploads(t *testing.T) {
+	inRig(t, func(r *rig) {
+		n := r.node("n1", nil, nil)
+		u := &untidy{Storage: r.disks["one"]}
+		n.w.cfg.Catalog.Storages = map[string]storage.Storage{"one": u, "two": r.disks["two"]}
+		r.must(n.w.Sweep(r.Context()))
+		if age := time.Since(u.before); age != 8*24*time.Hour {
+			t.Errorf("uploads that are %s old were removed, want eight days", age)
+		}
+		u.err = errBoom
+		if err := n.w.Sweep(r.Context()); !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "one") {
+			t.Errorf("got %v", err)
+		}
 	})
 }
 

@@ -13,11 +13,13 @@ import (
 	"github.com/fencepost/fencepost/pipeline/processor/age"
 	"github.com/fencepost/fencepost/pipeline/processor/gzip"
 	"github.com/fencepost/fencepost/pipeline/processor/zstd"
+	"github.com/fencepost/fencepost/pipeline/secret"
 	"github.com/fencepost/fencepost/pipeline/source"
 	"github.com/fencepost/fencepost/pipeline/source/postgres"
 	"github.com/fencepost/fencepost/pipeline/storage"
 	"github.com/fencepost/fencepost/pipeline/storage/local"
 	"github.com/fencepost/fencepost/pipeline/storage/mem"
+	"github.com/fencepost/fencepost/pipeline/storage/s3"
 )
 
 // This file alone links implementations: a new kind is one line in a switch here.
@@ -93,8 +95,30 @@ func openStorage(s configs.Storage, log *slog.Logger) (storage.Storage, func() e
 		return st, st.Close, nil
 	case "mem":
 		return mem.New(), func() error { return nil }, nil
+	case "s3":
+		st, err := openBucket(s, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return st, st.Close, nil
 	}
 	return nil, nil, fmt.Errorf("kind %q is unknown", s.Kind)
+}
+
+func openBucket(s configs.Storage, log *slog.Logger) (*s3.Storage, error) {
+	id, err := s.AccessKey.Resolve()
+	if err != nil {
+		return nil, fmt.Errorf("access_key: %w", err)
+	}
+	key, err := s.SecretKey.Resolve()
+	if err != nil {
+		return nil, fmt.Errorf("secret_key: %w", err)
+	}
+	return s3.Open(s3.Options{
+		Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix, AccessKey: id, SecretKey: secret.New(key),
+		PathStyle: s.PathStyle, PartSize: int64(s.PartSize), Lock: s3.Lock{Mode: s.Lock.Mode, Days: s.Lock.Days},
+		Log: log.With("storage", s.Name),
+	})
 }
 
 func openProcessor(p configs.Processor) (processor.Processor, error) {

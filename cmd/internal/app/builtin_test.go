@@ -14,6 +14,8 @@ import (
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/processor"
+	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/s3"
 )
 
 // catalogOf opens a configuration with these processors alone.
@@ -95,6 +97,30 @@ func TestConfiguredProcessors(t *testing.T) {
 	}
 	if _, _, err = through(t, all, none, content); !errors.Is(err, processor.ErrKey) || !strings.Contains(err.Error(), "configured") {
 		t.Errorf("encrypted elsewhere, no key here: %v", err)
+	}
+}
+
+func TestConfiguredBucket(t *testing.T) {
+	t.Setenv("TEST_S3_KEY", "hunter2")
+	bucket := configs.Storage{Name: "cloud", Kind: "s3", Endpoint: "https://s3.example.org", Region: "r", Bucket: "bkt", Prefix: "shop",
+		AccessKey: configs.NewSecret("id"), SecretKey: configs.NewSecret("env:TEST_S3_KEY"), PartSize: 8 << 20,
+		Lock: configs.Lock{Mode: "governance", Days: 3}}
+	open := func() (opened, error) {
+		return openConfigured(configs.Config{Storages: []configs.Storage{bucket}}, slog.New(slog.DiscardHandler))
+	}
+	o, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := storage.As[*s3.Storage](o.storages["cloud"]); !ok || s == nil {
+		t.Errorf("storage cloud is %T", o.storages["cloud"])
+	}
+	if err := o.closeAll(); err != nil {
+		t.Error(err)
+	}
+	bucket.SecretKey = configs.NewSecret("env:TEST_S3_NO_KEY")
+	if _, err := open(); err == nil || err.Error() != "storages[0] cloud: secret_key: environment variable TEST_S3_NO_KEY is not set" {
+		t.Errorf("without its key: %v", err)
 	}
 }
 

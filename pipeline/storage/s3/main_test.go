@@ -229,4 +229,7 @@ func wantErr(t testing.TB, what string, err, class error, text ...string) {
 	}
 }
 
-var _ storage.Storage = (*Storage)(nil)
+var (
+	_ storage.Storage = (*Storage)(nil)
+	_ storage.Janitor = (*Storage)(nil)
+)
