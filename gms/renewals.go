@@ -63,14 +63,15 @@ func (l *leading) prove() error {
 func (l *leading) decide(a renewalAsk) {
 	id, ok := state.RunIDOf(a.renewal.GetRun())
 	reply := &wire.RenewReply{Seq: a.renewal.GetSeq(), Leader: l.g.cfg.Node}
-	var run state.Run
+	l.mu.Lock()
+	var run state.Run // read with mu held: what det has forgotten as closed is closed here too
 	l.g.rep.read(func(m *state.Machine) { run, _ = m.Run(id) })
 	if !ok || run.Open == nil || !run.IsOpen() {
+		l.mu.Unlock()
 		reply.RunClosed = true
 		a.answer(reply)
 		return
 	}
-	l.mu.Lock()
 	if l.det.Closing(detect.RunID(id)) {
 		l.mu.Unlock()
 		return // its renewals wait for the outcome
