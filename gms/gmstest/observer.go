@@ -17,8 +17,9 @@ type observer struct {
 
 	mu       sync.Mutex
 	resting  bool
+	apart    bool          // the world has several groups: replicas are not compared
 	news     chan struct{} // closed and replaced at each entry
-	entries  map[uint64][32]byte
+	entries  map[place][32]byte
 	followed map[*Node]*follower
 	runs     map[state.RunID]*Node // by whom it was opened
 	closings []closing
@@ -41,12 +42,18 @@ type closing struct {
 	At       time.Time
 }
 
+// place is an index of one group's log; a world may have several groups.
+type place struct {
+	cluster string
+	index   uint64
+}
+
 // recovered names the recovery of a component of a run.
 type recovered struct{ Component, Run string }
 
 func newObserver(w *World) *observer {
 	return &observer{
-		w: w, news: make(chan struct{}), entries: map[uint64][32]byte{}, followed: map[*Node]*follower{},
+		w: w, news: make(chan struct{}), entries: map[place][32]byte{}, followed: map[*Node]*follower{},
 		runs: map[state.RunID]*Node{}, releases: map[recovered]int{}, trouble: map[*Node]time.Time{}, cut: map[[2]string]time.Time{},
 	}
 }
@@ -82,12 +89,13 @@ func (o *observer) applied(n *Node, index uint64, m *state.Machine, changes []st
 	o.news = make(chan struct{})
 	o.follow(n, index, m, changes == nil)
 	hash := m.Hash()
-	known, seen := o.entries[index]
+	at := place{string(m.ClusterID()), index}
+	known, seen := o.entries[at]
 	switch {
 	case seen && known != hash:
 		o.broken("invariant 1: %s has another state at index %d than the first that applied it", n.Name, index)
 	case !seen:
-		o.entries[index] = hash
+		o.entries[at] = hash
 		o.judge(m)
 		o.take(n, changes)
 	}

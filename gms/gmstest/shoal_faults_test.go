@@ -430,7 +430,9 @@ func TestFault10ThreeWriters(t *testing.T) {
 		took := w.Await("equal replicas", func() bool {
 			for _, n := range w.Living() {
 				got := n.Group.Cache().ListLocal("work", "", "")
-				if !slices.EqualFunc(got, want, func(a, b gms.Entry) bool { return a.Key == b.Key && a.Version == b.Version && string(a.Value) == string(b.Value) }) {
+				if !slices.EqualFunc(got, want, func(a, b gms.Entry) bool {
+					return a.Key == b.Key && a.Version == b.Version && string(a.Value) == string(b.Value)
+				}) {
 					return false
 				}
 			}
