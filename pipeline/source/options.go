@@ -28,6 +28,8 @@ type DumpOptions struct {
 
 	// NoLargeObjects leaves large objects out. They belong to no schema or table, so that filters leave them in.
 	NoLargeObjects bool `json:"no_large_objects,omitempty"`
+	// NoSubscriptions leaves subscriptions out, which only a superuser can dump. Chosen schemas and tables do so too.
+	NoSubscriptions bool `json:"no_subscriptions,omitempty"`
 	// Globals adds PartGlobals. It is read beside the snapshot.
 	Globals bool `json:"globals,omitempty"`
 	// RolePasswords adds the password hashes of roles to PartGlobals, which only a superuser may read. Whoever reads

@@ -26,12 +26,17 @@ type Config struct {
 	Grace time.Duration
 	// ConnectTimeout bounds one try to connect to one address. Default: what the DSN says, else 10 s.
 	ConnectTimeout time.Duration
+	// Yield says what a dump does when somebody waits for its locks longer than YieldAfter. Default: nothing.
+	Yield Yield
+	// YieldAfter is how long somebody may wait for a dump, measured to a quarter of it or a second. Default 30 s.
+	YieldAfter time.Duration
 	// Logger receives what happens (clients disconnected, warnings of the programs). Default: nothing is logged.
 	Logger *slog.Logger
 }
 
 const (
 	defaultGrace          = 5 * time.Second
+	defaultYieldAfter     = 30 * time.Second
 	defaultConnectTimeout = 10 * time.Second
 	cleanupTimeout        = 30 * time.Second // for what must be done although the caller's context has ended
 )
@@ -47,8 +52,14 @@ var _ source.Source = (*Source)(nil)
 
 // New checks the configuration. It does not connect.
 func New(cfg Config) (*Source, error) {
-	if cfg.Grace < 0 || cfg.ConnectTimeout < 0 {
-		return nil, errors.New("configure a postgres source: grace and connect timeout must not be negative")
+	if cfg.Grace < 0 || cfg.ConnectTimeout < 0 || cfg.YieldAfter < 0 {
+		return nil, errors.New("configure a postgres source: grace, connect timeout and yield after must not be negative")
+	}
+	if cfg.Yield != YieldNever && cfg.Yield != YieldWarn && cfg.Yield != YieldCancel {
+		return nil, fmt.Errorf("configure a postgres source: yield %q is not %s or %s", cfg.Yield, YieldWarn, YieldCancel)
+	}
+	if cfg.YieldAfter == 0 {
+		cfg.YieldAfter = defaultYieldAfter
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace

@@ -13,12 +13,14 @@ import (
 type filters struct {
 	schemas, tables, exSchemas, exTables, exRows []pattern
 	blobs                                        bool // large objects are dumped
+	subscriptions                                bool // they are too
 	options                                      source.DumpOptions
 }
 
 // parseFilters checks options as far as that needs no server.
 func parseFilters(o source.DumpOptions) (filters, error) {
-	f := filters{options: o, blobs: !o.NoLargeObjects && !o.SchemaOnly}
+	f := filters{options: o, blobs: !o.NoLargeObjects && !o.SchemaOnly,
+		subscriptions: !o.NoSubscriptions && len(o.Schemas)+len(o.Tables) == 0}
 	for _, list := range []struct {
 		texts []string
 		into  *[]pattern
@@ -74,6 +76,9 @@ func (f filters) args() []string {
 	}
 	if f.options.SchemaOnly {
 		args = append(args, "--schema-only")
+	}
+	if !f.subscriptions {
+		args = append(args, "--no-subscriptions") // pg_dump would warn of those that are not asked for
 	}
 	if f.blobs {
 		return append(args, "-b") // pg_dump leaves large objects out as soon as something is chosen

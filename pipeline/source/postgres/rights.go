@@ -12,7 +12,7 @@ import (
 
 // unreadable lists what the role may not read although a dump has to: tables and sequences (but those of extensions,
 // whose rows are dumped only when the extension says so), their schemas, large objects, and tables whose policies would
-// hide rows. pg_dump is the judge in the end; this finds it out before hours have passed, and names it.
+// hide rows; and subscriptions, which only a superuser can dump. pg_dump is the judge in the end; this finds it out before hours have passed, and names it.
 const unreadable = `
 WITH me AS (SELECT oid, rolsuper FROM pg_roles WHERE rolname = current_user),
 dumped AS (
@@ -31,13 +31,16 @@ SELECT 'rows of ' || name || ' (row security)' FROM dumped WHERE relrowsecurity 
 UNION ALL
 SELECT 'large object ' || l.oid FROM pg_largeobject_metadata l, me
 WHERE $7 AND NOT rolsuper AND current_setting('lo_compat_privileges') = 'off' AND NOT pg_has_role(lomowner, 'USAGE')
-	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) WHERE privilege_type = 'SELECT' AND (grantee = 0 OR pg_has_role(grantee, 'USAGE')))`
+	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) WHERE privilege_type = 'SELECT' AND (grantee = 0 OR pg_has_role(grantee, 'USAGE')))
+UNION ALL
+SELECT 'subscription ' || subname FROM pg_subscription, me
+WHERE $8 AND NOT rolsuper AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
 // shownFaults bounds how many things one error names.
 const shownFaults = 3
 
 func (s *Source) checkRights(ctx context.Context, conn *session, f filters) error {
-	rows, err := conn.Query(ctx, unreadable, append(f.sqlArgs(), f.blobs)...)
+	rows, err := conn.Query(ctx, unreadable, append(f.sqlArgs(), f.blobs, f.subscriptions)...)
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func (s *Source) checkRights(ctx context.Context, conn *session, f filters) erro
 	if more := len(names) - shownFaults; more > 0 {
 		what += fmt.Sprintf(" and %d more", more)
 	}
-	hint := fmt.Sprintf("run GRANT pg_read_all_data TO %s; tables with row security need BYPASSRLS, large objects their owner or a superuser",
+	hint := fmt.Sprintf("run GRANT pg_read_all_data TO %s; tables with row security need BYPASSRLS, large objects their owner or a superuser; subscriptions need a superuser, or to be left out",
 		pgx.Identifier{s.where.base.User}.Sanitize())
 	return s.errorf(problem{what: what, hint: hint}, "prepare the dump of database %q", s.Database())
 }

@@ -74,8 +74,14 @@ func (d *dump) run(ctx context.Context, p product, w io.Writer) error {
 		return fmt.Errorf("dump database %q: %w", d.src.Database(), err)
 	}
 	seen := &witness{w: w}
-	copyErr := d.pump(ctx, child, seen, r)
-	err = d.src.judge(ctx, child, p, seen, copyErr)
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	stop := d.yielding(ctx, end)
+	copyErr := d.pump(running, child, seen, r)
+	stop()
+	if err = context.Cause(running); err == nil || ctx.Err() != nil {
+		err = d.src.judge(ctx, child, p, seen, copyErr)
+	}
 	if err == nil {
 		return nil
 	}
