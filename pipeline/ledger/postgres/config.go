@@ -12,9 +12,8 @@ import (
 
 // Config configures a Ledger.
 type Config struct {
-	// DSN is the connection string of the database, as a URL or as keyword=value; several hosts are tried in order, and
-	// target_session_attrs=read-write finds the primary among them. It names the server itself, no connection pooler.
-	// Required. It is never part of an error or a log line.
+	// DSN is the connection string of the database, as a URL or as keyword=value; of several hosts the first that takes writes
+	// is used. It names the server itself, no connection pooler. Required. It is never part of an error or a log line.
 	DSN string
 	// Cluster is the id of the group. A ledger belongs to the group that used it first. Required.
 	Cluster string

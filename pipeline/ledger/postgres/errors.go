@@ -58,6 +58,9 @@ func wrap(ctx context.Context, doing string, err error) error {
 	if own, ok := errors.AsType[*Error](err); ok {
 		return own
 	}
+	if r, ok := errors.AsType[ruled](err); ok {
+		return r.error
+	}
 	if p, ok := errors.AsType[problem](err); ok {
 		return &Error{doing: doing, what: p.what, hint: p.hint, kinds: p.kinds}
 	}
@@ -73,7 +76,7 @@ func wrap(ctx context.Context, doing string, err error) error {
 
 // known tells whether err is one of the contract's.
 func known(err error) bool {
-	for _, k := range []error{ledger.ErrFenced, ledger.ErrFinal, ledger.ErrNotFound, ledger.ErrExists, ledger.ErrUnavailable, errRule} {
+	for _, k := range []error{ledger.ErrFenced, ledger.ErrFinal, ledger.ErrNotFound, ledger.ErrExists, ledger.ErrUnavailable} {
 		if errors.Is(err, k) {
 			return true
 		}
@@ -81,15 +84,10 @@ func known(err error) bool {
 	return false
 }
 
-// errRule marks what the rules of package ledger refuse without a sentinel.
-var errRule = errors.New("not allowed")
+// ruled is an error of the rules of package ledger, or of a check of what was given: a whole sentence, passed on as it is.
+type ruled struct{ error }
 
-func ruled(err error) error {
-	if err == nil || known(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errRule, err)
-}
+func (r ruled) Unwrap() error { return r.error }
 
 // explain says what an error of the server or of the network means.
 func explain(err error) problem {
@@ -147,7 +145,7 @@ var (
 	pooled = setup("there is a connection pooler between this node and the server",
 		"give ledger.dsn the server's own address: advisory locks and the ending of sessions need sessions that belong to nobody else")
 	standby = away("the server only reads: it is a standby, or read-only by a setting",
-		"give ledger.dsn the primary; with several hosts in it add target_session_attrs=read-write")
+		"give ledger.dsn the primary, or all hosts that may be it: host=a,b")
 )
 
 // lost tells whether the connection broke, so that nothing is known of what was sent.

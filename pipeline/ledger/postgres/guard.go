@@ -54,7 +54,7 @@ func (r guardRows) stands(g ledger.Guard, want expectation) error {
 	case r.fence > g.Fence.Token:
 		return fmt.Errorf("fence of %s on %s: token %d shut out %d: %w", g.Fence.Component, g.Fence.Node, r.fence, g.Fence.Token, ledger.ErrFenced)
 	case r.fence < g.Fence.Token:
-		return fmt.Errorf("%w: fence of %s on %s: nobody was shut out with token %d", errRule, g.Fence.Component, g.Fence.Node, g.Fence.Token)
+		return problem{what: fmt.Sprintf("nobody was shut out under the fence of %s on %s with token %d", g.Fence.Component, g.Fence.Node, g.Fence.Token)}
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (l *Ledger) once(ctx context.Context, w write, op string, before int64) (re
 	l.at("update")
 	p, err := w.decide(seen, op)
 	if err != nil {
-		return 0, rollBack(ctx, conn, ruled(err))
+		return 0, rollBack(ctx, conn, ruled{err})
 	}
 	tag, err := conn.Exec(ctx, p.update.sql, p.update.args...)
 	if err != nil {

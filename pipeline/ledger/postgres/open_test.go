@@ -108,6 +108,21 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// Of several hosts the one that takes writes is used.
+func TestSeveralHosts(t *testing.T) {
+	s := pg.Server(t)
+	name := nameIn(t, s.Database(t))
+	dsn := fmt.Sprintf("host=127.0.0.1,127.0.0.1 port=1,%d user=postgres password='%s' dbname='%s' sslmode=disable", s.Port, s.Password, name)
+	led := mustOpen(t, configOf(dsn))
+	if led.pool.Config().ConnConfig.ValidateConnect == nil {
+		t.Error("a standby would be taken for the primary")
+	}
+	single, err := poolConfig(configOf("postgres://u@h/d"))
+	if err != nil || single.ConnConfig.ValidateConnect != nil {
+		t.Errorf("one host: %v", err)
+	}
+}
+
 // Settings of the role do not reach the ledger's sessions: a commit that was answered is on disk, and nothing waits for ever.
 func TestSettingsAreOurs(t *testing.T) {
 	s := pg.Server(t)

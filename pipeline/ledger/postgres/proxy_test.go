@@ -19,6 +19,7 @@ type proxy struct {
 	lose   bool     // the answer to what is sent next is lost, and its connection with it
 	losing net.Conn // the connection whose answer that is, as the server's side has it
 	away   bool     // new connections end at once
+	silent bool     // what is sent, in either direction, goes nowhere
 	pooler bool     // the announced process id is another
 	lost   chan struct{}
 	conns  map[net.Conn]bool
@@ -94,6 +95,9 @@ func (p *proxy) copy(to, from net.Conn, look func([]byte) bool) {
 			if !look(buffer[:n]) {
 				return
 			}
+			if p.isSilent() {
+				continue
+			}
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
@@ -102,6 +106,12 @@ func (p *proxy) copy(to, from net.Conn, look func([]byte) bool) {
 			return
 		}
 	}
+}
+
+func (p *proxy) isSilent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.silent
 }
 
 // sent notes that a client sent something to server.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -212,6 +213,36 @@ func TestWatch(t *testing.T) {
 	for range 3 { // nobody changes anything
 		hinted(hints)
 	}
+}
+
+// A server whose network went away without a word: hints go on, calls end in time, and all is well when it is back.
+func TestSilentServer(t *testing.T) {
+	b := open(t)
+	b.plan("t1")
+	p := newProxy(t, b.dsn)
+	cfg := configOf(p.dsn)
+	cfg.Poll, cfg.Timeout = minPoll, minTimeout
+	led := mustOpen(t, cfg)
+	hints := led.Watch(t.Context())
+	p.set(func() { p.silent = true })
+	if _, err := led.Task(t.Context(), "t1"); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("read from a silent server: %v", err)
+	}
+	drain(hints)
+	for range 3 {
+		select {
+		case <-hints:
+		case <-soon(t).Done():
+			t.Fatal("no hint while the server is silent")
+		}
+	}
+	p.set(func() { p.silent = false })
+	for range 3 { // a session that lost something in between breaks first
+		if _, err := led.Task(soon(t), "t1"); err == nil {
+			return
+		}
+	}
+	t.Error("the server is back, and not read from")
 }
 
 func drain(hints <-chan struct{}) {

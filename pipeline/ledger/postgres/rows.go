@@ -73,10 +73,10 @@ func backupRow(row pgx.Row) (ledger.Backup, error) {
 func encode(what string, row any) ([]byte, error) {
 	detail, err := json.Marshal(row)
 	if err != nil {
-		return nil, ruled(fmt.Errorf("encode %s: %w", what, err))
+		return nil, ruled{fmt.Errorf("encode %s: %w", what, err)}
 	}
 	if len(detail) > MaxDetail {
-		return nil, ruled(fmt.Errorf("encode %s: %d bytes, at most %d fit", what, len(detail), MaxDetail))
+		return nil, ruled{fmt.Errorf("encode %s: %d bytes, at most %d fit", what, len(detail), MaxDetail)}
 	}
 	return detail, nil
 }

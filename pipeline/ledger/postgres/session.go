@@ -3,9 +3,12 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"net"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -75,10 +78,21 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 		delete(pc.ConnConfig.RuntimeParams, name) // what matters is set when the session begins
 	}
 	pc.ConnConfig.RuntimeParams["application_name"] = "fencepost ledger"
+	dialer := net.Dialer{Timeout: c.Timeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	pc.ConnConfig.DialFunc = dialer.DialContext
+	if severalServers(pc.ConnConfig) && pc.ConnConfig.ValidateConnect == nil {
+		pc.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
 	if pc.ConnConfig.ConnectTimeout > c.Timeout || pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = c.Timeout
 	}
 	return pc, nil
+}
+
+// severalServers tells whether the DSN names more than one: the primary among them is looked for. (The alternatives may
+// also be the same server with and without TLS.)
+func severalServers(c *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
 }
 
 // begin makes the settings of a new session and looks at the server behind it.

@@ -54,11 +54,10 @@ func (h *hub) stop() {
 	<-h.done
 }
 
-// listen passes hints on until its session breaks or ctx ends.
+// listen passes hints on until its session breaks or ctx ends. It asks nothing of the server without a bound: one that
+// silently went away must not hold up the hints.
 func (h *hub) listen(ctx context.Context) error {
-	connecting, cancel := context.WithTimeout(ctx, max(h.poll, minTimeout))
-	conn, err := pgx.ConnectConfig(connecting, h.config)
-	cancel()
+	conn, err := h.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,27 +66,46 @@ func (h *hub) listen(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	if err := begin(ctx, conn); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
-		return err
-	}
 	for {
 		h.hint() // the first one is for what happened before LISTEN
 		waiting, cancel := context.WithTimeout(ctx, h.poll)
 		_, err := conn.WaitForNotification(waiting)
-		timeout := errors.Is(waiting.Err(), context.DeadlineExceeded)
+		quiet := errors.Is(waiting.Err(), context.DeadlineExceeded) && !conn.IsClosed()
 		cancel()
-		if err != nil && (!timeout || conn.IsClosed()) {
+		if err == nil {
+			continue
+		}
+		if !quiet {
 			return err
 		}
-		if timeout {
-			if err := conn.Ping(ctx); err != nil {
-				return err
-			}
+		h.hint()
+		asking, cancel := context.WithTimeout(ctx, h.patience())
+		err = conn.Ping(asking)
+		cancel()
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// patience bounds what is asked of the server.
+func (h *hub) patience() time.Duration { return max(h.poll, minTimeout) }
+
+// connect makes the session that listens.
+func (h *hub) connect(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.patience())
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, h.config)
+	if err != nil {
+		return nil, err
+	}
+	if err = begin(ctx, conn); err == nil {
+		_, err = conn.Exec(ctx, "LISTEN "+channel)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close(ctx))
+	}
+	return conn, nil
 }
 
 // hint tells each watcher that has not been told yet.

@@ -36,7 +36,7 @@ func (l *Ledger) planOnce(ctx context.Context, t ledger.Task, op string) error {
 	}
 	row, err := ledger.AsPlanned(t, now.UTC())
 	if err != nil {
-		return ruled(err)
+		return ruled{err}
 	}
 	detail, err := encode("task "+row.ID, row)
 	if err != nil {
