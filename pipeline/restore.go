@@ -29,6 +29,9 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.opens(ctx, from); err != nil {
+		return err
+	}
 	// What an earlier Abort could not drop goes now. One in place may have committed without having been heard of.
 	outcome, err := src.Settle(ctx, a.source(), known(ledger.Task{Target: t.Target, Choices: t.Choices}))
 	if err != nil {
