@@ -13,11 +13,12 @@ import (
 // observer sees every entry that any member applies, at the moment at which it does, and judges the invariants of
 // PROTOCOL.md: 1, 2, 3, 4, 14, 17 and the second half of 13. What it finds fails the test.
 type observer struct {
-	w *World
+	w     *World
+	fail  func(text string)
+	lease func(owner *Node, r state.Run) // judges a lease, on a goroutine of its own
 
 	mu       sync.Mutex
 	resting  bool
-	apart    bool          // the world has several groups: replicas are not compared
 	news     chan struct{} // closed and replaced at each entry
 	entries  map[place][32]byte
 	followed map[*Node]*follower
@@ -52,10 +53,13 @@ type place struct {
 type recovered struct{ Component, Run string }
 
 func newObserver(w *World) *observer {
-	return &observer{
+	o := &observer{
 		w: w, news: make(chan struct{}), entries: map[place][32]byte{}, followed: map[*Node]*follower{},
 		runs: map[state.RunID]*Node{}, releases: map[recovered]int{}, trouble: map[*Node]time.Time{}, cut: map[[2]string]time.Time{},
 	}
+	o.fail = func(text string) { w.t.Error(text) }
+	o.lease = o.judgeLease
+	return o
 }
 
 // moved is closed when some member applies the next entry.
@@ -75,7 +79,7 @@ func (o *observer) rest() {
 func (o *observer) broken(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	o.w.tape.note("!!", text)
-	o.w.t.Error(text)
+	o.fail(text)
 }
 
 // applied is called by every replica for every entry, under the replica's lock.
@@ -204,7 +208,7 @@ func (o *observer) judgeClosing(leader *Node, r state.Run) {
 			o.broken("invariant 14: the run of %s was closed as lapsed by %s, to which its link was whole: %s", owner.Name, leader.Name, r.Detail)
 		}
 		if life == running || life == paused {
-			go o.judgeLease(owner, r) // not here: the owner may be applying this very entry
+			go o.lease(owner, r) // not here: the owner may be applying this very entry
 		}
 	}
 }
