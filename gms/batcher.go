@@ -130,7 +130,7 @@ func (b *batcher) gather(ctx context.Context, first submission, busy *bool) (all
 }
 
 func (b *batcher) fly(ctx context.Context, all []submission) {
-	entry := &wire.Entry{Version: wire.Protocol}
+	entry := &wire.Entry{Version: wire.Protocol, Time: time.Now().UnixMilli()}
 	for _, s := range all {
 		entry.Commands = append(entry.Commands, s.commands...)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Role is what a member takes part in.
@@ -23,6 +24,7 @@ type Member struct {
 	Run        string            // id of the run, 32 hex digits
 	Role       Role              // role it joined with
 	Epoch      uint64            // position at which the run was opened; grows with each run of the node
+	StartTime  time.Time         // when the run was opened, by the clock of the leader that admitted it; for people only
 	Ready      bool              // it reported itself ready for work
 	Components []string          // components it can recover, sorted
 	Details    map[string][]byte // what it published when it joined
@@ -43,6 +45,9 @@ func (m Member) Clone() Member {
 type View struct {
 	Version uint64   // position; a member sees versions in one order and never a smaller one
 	Members []Member // in the order in which their runs were opened
+	// GroupStarting and GroupStopping: a start or shutdown of the whole group had been announced and was under way. Always
+	// false in views of the past.
+	GroupStarting, GroupStopping bool
 }
 
 // Clone is a copy that shares nothing with v.

@@ -25,10 +25,16 @@ type Facts struct {
 	Kind         Kind
 	Group        string
 	Member       Member    // whom it is about; of a message, its sender
-	StartTime    time.Time // when that member's run was opened, by the clock of the leader that admitted it
+	StartTime    time.Time // Member.StartTime
 	Position     uint64    // position in the log of what caused it; 0 for messages and quorum marks
 	View         View      // view after the event
 	PreviousView View      // view before it; equal to View when the event changed no view
+
+	// JoinedAndReadyNotification, FailureNotification and PlannedShutdown: the members that had reported themselves ready,
+	// after the event and before it.
+	ReadyView, PreviousReadyView View
+	// Gap: what lies between PreviousView and View is not known as signals: this member was away for too long.
+	Gap bool
 
 	Rejoin   bool     // JoinNotification: an earlier run of the same node was closed
 	Evidence Evidence // FailureNotification, FailureRecovery, PlannedShutdown: why the run was closed
@@ -42,6 +48,8 @@ func (f Facts) Clone() Facts {
 	f.Member = f.Member.Clone()
 	f.View = f.View.Clone()
 	f.PreviousView = f.PreviousView.Clone()
+	f.ReadyView = f.ReadyView.Clone()
+	f.PreviousReadyView = f.PreviousReadyView.Clone()
 	return f
 }
 

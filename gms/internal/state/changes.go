@@ -27,8 +27,11 @@ type (
 		Run      Run
 		Previous *Run
 	}
-	// RunClosed: Run.Evidence and Run.Detail say why.
-	RunClosed struct{ Run Run }
+	// RunClosed: Run.Evidence and Run.Detail say why. GroupShutdown: while the whole group is being shut down.
+	RunClosed struct {
+		Run           Run
+		GroupShutdown bool
+	}
 	// SuspectedChanged: Run.Suspected is new.
 	SuspectedChanged struct {
 		Run Run
@@ -36,6 +39,21 @@ type (
 	}
 	// ReadyChanged: Run.Ready is new.
 	ReadyChanged struct{ Run Run }
+	// ReadyViewChanged comes last among the changes of its entry, but for audits.
+	ReadyViewChanged struct{ View, Previous View }
+	// LeaderChanged: another node leads, from this entry on.
+	LeaderChanged struct {
+		Node string
+		Term uint64
+	}
+	// GroupAnnounced: the run says how far the start or the shutdown of the whole group is.
+	GroupAnnounced struct {
+		Run   Run
+		Kind  wire.AnnounceGroup_Kind
+		Phase wire.AnnounceGroup_Phase
+		// What is under way from here on.
+		Starting, Stopping bool
+	}
 	// ComponentRegistered: the run recovers one more component.
 	ComponentRegistered struct {
 		Run       Run
@@ -131,6 +149,9 @@ func (RunOpened) change()           {}
 func (RunClosed) change()           {}
 func (SuspectedChanged) change()    {}
 func (ReadyChanged) change()        {}
+func (ReadyViewChanged) change()    {}
+func (LeaderChanged) change()       {}
+func (GroupAnnounced) change()      {}
 func (ComponentRegistered) change() {}
 func (NodeForgotten) change()       {}
 func (RecoveryQueued) change()      {}

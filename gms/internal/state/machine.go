@@ -16,6 +16,11 @@ type Machine struct {
 	nodes       map[string]*wire.Node
 	runs        runTable
 	views       []*wire.View // the last maxViews, oldest first
+	ready       readyHistory
+	leader      string                  // node that leads
+	term        uint64                  // its Raft term
+	underWay    wire.AnnounceGroup_Kind // announced and not ended
+	since       uint64                  // position of its announcement
 	cache       cacheTable
 	locks       lockTable
 	claims      claimTable
@@ -25,6 +30,7 @@ type Machine struct {
 	audits      []audit // marked positions; not part of the state
 
 	// Of the entry that is being applied.
+	time    int64 // of the proposing leader's wall clock; for people only
 	changes []Change
 	marked  bool
 }
@@ -57,7 +63,7 @@ func (m *Machine) Apply(index uint64, e *wire.Entry) ([]*wire.Result, []Change) 
 		}
 		return results, nil
 	}
-	m.index = index
+	m.index, m.time = index, e.GetTime()
 	m.changes, m.marked = nil, false
 	for i, c := range e.GetCommands() {
 		if e.GetVersion() > wire.Protocol {
@@ -77,6 +83,9 @@ func (m *Machine) endEntry() {
 	if v := m.nextView(); v != nil {
 		m.changes = append([]Change{*v}, m.changes...)
 	}
+	if v := m.nextReadyView(); v != nil {
+		m.emit(*v)
+	}
 	if m.marked {
 		m.mark()
 	}
@@ -93,6 +102,9 @@ func (m *Machine) apply(c *wire.Command) *wire.Result {
 	}
 	if _, forming := c.GetOp().(*wire.Command_FormGroup); !forming && !m.Formed() {
 		return m.refuse(wire.Code_CODE_NOT_FORMED, "the group is not formed")
+	}
+	if c.GetTerm() > 0 && c.GetTerm() < m.term {
+		return m.refuse(wire.Code_CODE_STALE, "the leader that found this out leads no more")
 	}
 	if !run.IsZero() && !m.runs.isOpen(run) && !opens(c, run) {
 		return m.refuse(wire.Code_CODE_RUN_NOT_OPEN, "the issuing run is not open")
@@ -149,6 +161,8 @@ func (m *Machine) execute(run RunID, c *wire.Command) *wire.Result {
 		return m.notePositions(op.NotePositions)
 	case *wire.Command_Audit:
 		return m.audit(op.Audit)
+	case *wire.Command_Lead:
+		return m.lead(op.Lead)
 	default:
 		return m.executeOfRun(run, c)
 	}
@@ -162,6 +176,8 @@ func (m *Machine) executeOfRun(run RunID, c *wire.Command) *wire.Result {
 	switch op := c.GetOp().(type) {
 	case *wire.Command_SetReady:
 		return m.setReady(run, op.SetReady)
+	case *wire.Command_AnnounceGroup:
+		return m.announceGroup(run, op.AnnounceGroup)
 	case *wire.Command_RegisterComponent:
 		return m.registerComponent(run, op.RegisterComponent)
 	case *wire.Command_Lock:

@@ -32,6 +32,7 @@ func (m *Machine) setReady(id RunID, c *wire.SetReady) *wire.Result {
 		return m.noChange()
 	}
 	run.Ready = c.GetReady()
+	m.ready.changed = true
 	m.runs.put(run)
 	m.emit(ReadyChanged{Run: run})
 	return m.ok()

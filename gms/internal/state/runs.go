@@ -21,6 +21,7 @@ type Run struct {
 	Closed    uint64 // position of its closing, 0 while open
 	Evidence  wire.Evidence
 	Detail    string // why it was closed, for people
+	Started   int64  // milliseconds since 1970 by the clock of the leader that admitted it; 0 when it did not say
 }
 
 // IsOpen reports whether the run stands.
@@ -142,7 +143,7 @@ func (m *Machine) admit(id RunID, c *wire.OpenRun, node *wire.Node, last RunID) 
 		next.Position = 0
 	}
 	m.nodes[c.GetNode()] = next
-	run := Run{ID: id, Open: proto.CloneOf(c), Epoch: m.Position()}
+	run := Run{ID: id, Open: proto.CloneOf(c), Epoch: m.Position(), Started: m.time}
 	m.runs.put(run)
 	opened := RunOpened{Run: run}
 	if hasPrevious {
@@ -205,10 +206,11 @@ func validClosing(c *wire.CloseRun) bool {
 // endRun closes a run with everything that follows from it, at one index: its locks, maintenance fences and claims, the
 // appointments and fences that it had, and new appointments for what it left.
 func (m *Machine) endRun(run Run, why closing) {
-	left := m.left(run, why)
+	left, stopping := m.left(run, why), m.Stopping()
 	run.Closed, run.Evidence, run.Detail = m.Position(), why.evidence, why.detail
 	m.runs.close(run)
-	m.emit(RunClosed{Run: run})
+	m.ready.changed = m.ready.changed || run.Ready
+	m.emit(RunClosed{Run: run, GroupShutdown: stopping})
 	m.freeLocksOf(run.ID)
 	m.lowerFencesOf(run.ID)
 	m.orphanClaimsOf(run.ID)

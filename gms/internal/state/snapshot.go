@@ -25,9 +25,11 @@ func (m *Machine) Snapshot() *wire.Snapshot {
 	for _, r := range m.Runs() {
 		s.Runs = append(s.Runs, &wire.Run{
 			Open: r.Open, Epoch: r.Epoch, Ready: r.Ready, Suspected: r.Suspected,
-			Closed: r.Closed, Evidence: r.Evidence, Detail: r.Detail,
+			Closed: r.Closed, Evidence: r.Evidence, Detail: r.Detail, Started: r.Started,
 		})
 	}
+	s.ReadyViews = slices.Clone(m.ready.views)
+	s.Leader, s.Term, s.UnderWay, s.UnderWaySince = m.leader, m.term, m.underWay, m.since
 	s.Cache = m.cache.snapshot()
 	s.Orphaned = slices.SortedFunc(maps.Values(m.claims.before), compareItems)
 	return s
@@ -87,11 +89,13 @@ func load(s *wire.Snapshot) *Machine {
 		id, _ := RunIDOf(r.GetOpen().GetRun())
 		m.runs.put(Run{
 			ID: id, Open: r.GetOpen(), Epoch: r.GetEpoch(), Ready: r.GetReady(), Suspected: r.GetSuspected(),
-			Closed: r.GetClosed(), Evidence: r.GetEvidence(), Detail: r.GetDetail(),
+			Closed: r.GetClosed(), Evidence: r.GetEvidence(), Detail: r.GetDetail(), Started: r.GetStarted(),
 		})
 	}
 	m.runs.changed = false
 	m.views = slices.Clone(s.GetViews())
+	m.ready.views = slices.Clone(s.GetReadyViews())
+	m.leader, m.term, m.underWay, m.since = s.GetLeader(), s.GetTerm(), s.GetUnderWay(), s.GetUnderWaySince()
 	for _, e := range s.GetCache() {
 		m.cache.put(e)
 	}

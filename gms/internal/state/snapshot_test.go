@@ -33,6 +33,8 @@ func full(t testing.TB) *rig {
 		r.ok(holder, &wire.EndClaim{Component: "backup", Item: item, Token: r.claimed(item).GetToken(), How: how, Fence: f})
 	}
 	r.ok(RunID{}, &wire.DropRecovery{Component: "verify", Run: a.Bytes()})
+	r.ok(RunID{}, &wire.Lead{Node: "B", Term: 7})
+	r.ok(b, &wire.AnnounceGroup{Kind: wire.AnnounceGroup_KIND_SHUTDOWN, Phase: wire.AnnounceGroup_PHASE_INITIATED})
 	return r
 }
 
@@ -102,6 +104,12 @@ func TestRestoreRefuses(t *testing.T) {
 		"counter below base":    func(s *wire.Snapshot) { s.Counter = s.Base - 1 },
 		"numbers out of range":  func(s *wire.Snapshot) { s.Base = wire.MaxToken },
 		"settings":              func(s *wire.Snapshot) { s.Settings.Selector = 9 },
+		"mark in the future":    func(s *wire.Snapshot) { s.UnderWaySince = s.Index + s.Base + 1 },
+		"mark of no kind":       func(s *wire.Snapshot) { s.UnderWay = 0 },
+		"leader of no term":     func(s *wire.Snapshot) { s.Term = 0 },
+		"ready views backwards": func(s *wire.Snapshot) { s.ReadyViews[0].Version = 0 },
+		"ready, but not open":   func(s *wire.Snapshot) { s.ReadyViews[0].Members[0].Run = bad },
+		"ready member missing":  func(s *wire.Snapshot) { s.ReadyViews[0].Members = nil },
 		"node without home":     func(s *wire.Snapshot) { s.Nodes[0].Home = nil },
 		"node ahead":            func(s *wire.Snapshot) { s.Nodes[0].Position = s.Index + 1 },
 		"run twice":             func(s *wire.Snapshot) { s.Runs = append(s.Runs, s.Runs[0]) },

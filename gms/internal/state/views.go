@@ -23,6 +23,9 @@ type Member struct {
 type View struct {
 	Version uint64 // position of the entry that made it; 0 for the empty view before the first
 	Members []Member
+	// Starting and Stopping: a start or shutdown of the whole group was under way. Known of the present view only, when it
+	// is read or made.
+	Starting, Stopping bool
 }
 
 // nextView makes a view when the entry changed the members, and forgets what only the oldest views named.
@@ -67,7 +70,9 @@ func (m *Machine) View() View {
 	if len(m.views) == 0 {
 		return View{}
 	}
-	return m.resolve(m.views[len(m.views)-1])
+	v := m.resolve(m.views[len(m.views)-1])
+	v.Starting, v.Stopping = m.Starting(), m.Stopping()
+	return v
 }
 
 // Views are the last 1,000, oldest first.

@@ -220,7 +220,7 @@ func (w *world) caching(t *rapid.T) (RunID, proto.Message) {
 
 func (w *world) operating(t *rapid.T) (RunID, proto.Message) {
 	run, node, component := w.run(t), pick(t, "node", worldNodes), pick(t, "component", worldComponents)
-	switch rapid.IntRange(0, 9).Draw(t, "operating") {
+	switch rapid.IntRange(0, 12).Draw(t, "operating") {
 	case 0:
 		return RunID{}, &wire.Suspect{Run: run.Bytes(), Withdrawn: chance(t, "withdrawn", 2)}
 	case 1:
@@ -242,6 +242,15 @@ func (w *world) operating(t *rapid.T) (RunID, proto.Message) {
 	case 7:
 		return RunID{}, &wire.NotePositions{Positions: []*wire.HomePosition{{Node: node, Home: id16("home " + node), Index: w.m.Index() - 1}}}
 	case 8:
+		return run, &wire.AnnounceGroup{
+			Kind:  wire.AnnounceGroup_Kind(rapid.IntRange(0, 2).Draw(t, "announced")),
+			Phase: wire.AnnounceGroup_Phase(rapid.IntRange(0, 3).Draw(t, "phase")),
+		}
+	case 9:
+		return RunID{}, &wire.Lead{Node: node, Term: rapid.Uint64Range(0, 9).Draw(t, "term")}
+	case 10:
+		return run, &wire.SetReady{Ready: false}
+	case 11:
 		return RunID{}, &wire.Rebase{Base: w.m.Position() - 5 + uint64(rapid.IntRange(0, 100).Draw(t, "base"))}
 	default:
 		return RunID{}, &wire.ChangeSettings{Settings: &wire.Settings{

@@ -73,6 +73,64 @@ func (Hello_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_cluster_proto_rawDescGZIP(), []int{1, 0}
 }
 
+type TellReply_Outcome int32
+
+const (
+	TellReply_OUTCOME_UNSPECIFIED  TellReply_Outcome = 0
+	TellReply_OUTCOME_QUEUED       TellReply_Outcome = 1
+	TellReply_OUTCOME_NO_COMPONENT TellReply_Outcome = 2 // nobody there handles messages of the component
+	TellReply_OUTCOME_FULL         TellReply_Outcome = 3 // too many wait there; this one is dropped
+	TellReply_OUTCOME_NOT_MEMBER   TellReply_Outcome = 4 // the receiver does not stand as that run, or does not know the sender's
+	TellReply_OUTCOME_STALE        TellReply_Outcome = 5 // a later one has come already
+)
+
+// Enum value maps for TellReply_Outcome.
+var (
+	TellReply_Outcome_name = map[int32]string{
+		0: "OUTCOME_UNSPECIFIED",
+		1: "OUTCOME_QUEUED",
+		2: "OUTCOME_NO_COMPONENT",
+		3: "OUTCOME_FULL",
+		4: "OUTCOME_NOT_MEMBER",
+		5: "OUTCOME_STALE",
+	}
+	TellReply_Outcome_value = map[string]int32{
+		"OUTCOME_UNSPECIFIED":  0,
+		"OUTCOME_QUEUED":       1,
+		"OUTCOME_NO_COMPONENT": 2,
+		"OUTCOME_FULL":         3,
+		"OUTCOME_NOT_MEMBER":   4,
+		"OUTCOME_STALE":        5,
+	}
+)
+
+func (x TellReply_Outcome) Enum() *TellReply_Outcome {
+	p := new(TellReply_Outcome)
+	*p = x
+	return p
+}
+
+func (x TellReply_Outcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TellReply_Outcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_proto_enumTypes[1].Descriptor()
+}
+
+func (TellReply_Outcome) Type() protoreflect.EnumType {
+	return &file_cluster_proto_enumTypes[1]
+}
+
+func (x TellReply_Outcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TellReply_Outcome.Descriptor instead.
+func (TellReply_Outcome) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{21, 0}
+}
+
 // Meta is what a node says of itself in gossip; at most 512 bytes encoded.
 type Meta struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -866,7 +924,8 @@ type RenewReply struct {
 	RunClosed     bool                   `protobuf:"varint,3,opt,name=run_closed,json=runClosed,proto3" json:"run_closed,omitempty"` // the run is not open at the leader
 	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`                         // who answered, or who may know
 	Term          uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
-	Fences        []*FenceRenewal        `protobuf:"bytes,6,rep,name=fences,proto3" json:"fences,omitempty"` // of the renewal: those that still stand, and are renewed with it
+	Fences        []*FenceRenewal        `protobuf:"bytes,6,rep,name=fences,proto3" json:"fences,omitempty"`    // of the renewal: those that still stand, and are renewed with it
+	Closing       bool                   `protobuf:"varint,7,opt,name=closing,proto3" json:"closing,omitempty"` // a closing of the run is proposed, its outcome open: nothing is acknowledged (PROTOCOL.md 4)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -941,6 +1000,13 @@ func (x *RenewReply) GetFences() []*FenceRenewal {
 		return x.Fences
 	}
 	return nil
+}
+
+func (x *RenewReply) GetClosing() bool {
+	if x != nil {
+		return x.Closing
+	}
+	return false
 }
 
 type PingRequest struct {
@@ -1359,6 +1425,126 @@ func (x *HomePositionReply) GetClusterId() []byte {
 	return nil
 }
 
+type TellRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          []byte                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"` // run of the sender
+	To            []byte                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`     // run it is for
+	Component     string                 `protobuf:"bytes,3,opt,name=component,proto3" json:"component,omitempty"`
+	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`        // counts per sender, receiver and component; one that is not above the last is refused
+	Payload       []byte                 `protobuf:"bytes,5,opt,name=payload,proto3" json:"payload,omitempty"` // at most 1 MiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TellRequest) Reset() {
+	*x = TellRequest{}
+	mi := &file_cluster_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TellRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TellRequest) ProtoMessage() {}
+
+func (x *TellRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TellRequest.ProtoReflect.Descriptor instead.
+func (*TellRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *TellRequest) GetFrom() []byte {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *TellRequest) GetTo() []byte {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *TellRequest) GetComponent() string {
+	if x != nil {
+		return x.Component
+	}
+	return ""
+}
+
+func (x *TellRequest) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *TellRequest) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+type TellReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Outcome       TellReply_Outcome      `protobuf:"varint,1,opt,name=outcome,proto3,enum=fencepost.wire.TellReply_Outcome" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TellReply) Reset() {
+	*x = TellReply{}
+	mi := &file_cluster_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TellReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TellReply) ProtoMessage() {}
+
+func (x *TellReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TellReply.ProtoReflect.Descriptor instead.
+func (*TellReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *TellReply) GetOutcome() TellReply_Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return TellReply_OUTCOME_UNSPECIFIED
+}
+
 var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
@@ -1429,7 +1615,7 @@ const file_cluster_proto_rawDesc = "" +
 	"run_closed\x18\x04 \x01(\bR\trunClosed\"^\n" +
 	"\fRenewRequest\x121\n" +
 	"\arenewal\x18\x01 \x01(\v2\x17.fencepost.wire.RenewalR\arenewal\x12\x1b\n" +
-	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\xc3\x01\n" +
+	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\xdd\x01\n" +
 	"\n" +
 	"RenewReply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\"\n" +
@@ -1438,7 +1624,8 @@ const file_cluster_proto_rawDesc = "" +
 	"run_closed\x18\x03 \x01(\bR\trunClosed\x12\x16\n" +
 	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x124\n" +
-	"\x06fences\x18\x06 \x03(\v2\x1c.fencepost.wire.FenceRenewalR\x06fences\"\x1f\n" +
+	"\x06fences\x18\x06 \x03(\v2\x1c.fencepost.wire.FenceRenewalR\x06fences\x12\x18\n" +
+	"\aclosing\x18\a \x01(\bR\aclosing\"\x1f\n" +
 	"\vPingRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\fR\x03run\"3\n" +
 	"\tPingReply\x12\x14\n" +
@@ -1466,7 +1653,22 @@ const file_cluster_proto_rawDesc = "" +
 	"\bstanding\x18\x05 \x01(\bR\bstanding\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x04 \x01(\fR\tclusterId2\x83\x04\n" +
+	"cluster_id\x18\x04 \x01(\fR\tclusterId\"{\n" +
+	"\vTellRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\fR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\fR\x02to\x12\x1c\n" +
+	"\tcomponent\x18\x03 \x01(\tR\tcomponent\x12\x10\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x18\n" +
+	"\apayload\x18\x05 \x01(\fR\apayload\"\xd8\x01\n" +
+	"\tTellReply\x12;\n" +
+	"\aoutcome\x18\x01 \x01(\x0e2!.fencepost.wire.TellReply.OutcomeR\aoutcome\"\x8d\x01\n" +
+	"\aOutcome\x12\x17\n" +
+	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eOUTCOME_QUEUED\x10\x01\x12\x18\n" +
+	"\x14OUTCOME_NO_COMPONENT\x10\x02\x12\x10\n" +
+	"\fOUTCOME_FULL\x10\x03\x12\x16\n" +
+	"\x12OUTCOME_NOT_MEMBER\x10\x04\x12\x11\n" +
+	"\rOUTCOME_STALE\x10\x052\xc3\x04\n" +
 	"\aCluster\x12D\n" +
 	"\x06Submit\x12\x1d.fencepost.wire.SubmitRequest\x1a\x1b.fencepost.wire.SubmitReply\x12E\n" +
 	"\aSession\x12\x19.fencepost.wire.SessionUp\x1a\x1b.fencepost.wire.SessionDown(\x010\x01\x12A\n" +
@@ -1474,7 +1676,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04Ping\x12\x1b.fencepost.wire.PingRequest\x1a\x19.fencepost.wire.PingReply\x12A\n" +
 	"\x05Probe\x12\x1c.fencepost.wire.ProbeRequest\x1a\x1a.fencepost.wire.ProbeReply\x12M\n" +
 	"\tReadIndex\x12 .fencepost.wire.ReadIndexRequest\x1a\x1e.fencepost.wire.ReadIndexReply\x12V\n" +
-	"\fHomePosition\x12#.fencepost.wire.HomePositionRequest\x1a!.fencepost.wire.HomePositionReplyB2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
+	"\fHomePosition\x12#.fencepost.wire.HomePositionRequest\x1a!.fencepost.wire.HomePositionReply\x12>\n" +
+	"\x04Tell\x12\x1b.fencepost.wire.TellRequest\x1a\x19.fencepost.wire.TellReplyB2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
 var (
 	file_cluster_proto_rawDescOnce sync.Once
@@ -1488,65 +1691,71 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_cluster_proto_goTypes = []any{
 	(Hello_Kind)(0),             // 0: fencepost.wire.Hello.Kind
-	(*Meta)(nil),                // 1: fencepost.wire.Meta
-	(*Hello)(nil),               // 2: fencepost.wire.Hello
-	(*SubmitRequest)(nil),       // 3: fencepost.wire.SubmitRequest
-	(*SubmitReply)(nil),         // 4: fencepost.wire.SubmitReply
-	(*Renewal)(nil),             // 5: fencepost.wire.Renewal
-	(*FenceRenewal)(nil),        // 6: fencepost.wire.FenceRenewal
-	(*SessionUp)(nil),           // 7: fencepost.wire.SessionUp
-	(*Bye)(nil),                 // 8: fencepost.wire.Bye
-	(*SessionDown)(nil),         // 9: fencepost.wire.SessionDown
-	(*Ended)(nil),               // 10: fencepost.wire.Ended
-	(*RenewRequest)(nil),        // 11: fencepost.wire.RenewRequest
-	(*RenewReply)(nil),          // 12: fencepost.wire.RenewReply
-	(*PingRequest)(nil),         // 13: fencepost.wire.PingRequest
-	(*PingReply)(nil),           // 14: fencepost.wire.PingReply
-	(*ProbeRequest)(nil),        // 15: fencepost.wire.ProbeRequest
-	(*ProbeReply)(nil),          // 16: fencepost.wire.ProbeReply
-	(*ReadIndexRequest)(nil),    // 17: fencepost.wire.ReadIndexRequest
-	(*ReadIndexReply)(nil),      // 18: fencepost.wire.ReadIndexReply
-	(*HomePositionRequest)(nil), // 19: fencepost.wire.HomePositionRequest
-	(*HomePositionReply)(nil),   // 20: fencepost.wire.HomePositionReply
-	(Role)(0),                   // 21: fencepost.wire.Role
-	(*Command)(nil),             // 22: fencepost.wire.Command
-	(*Result)(nil),              // 23: fencepost.wire.Result
+	(TellReply_Outcome)(0),      // 1: fencepost.wire.TellReply.Outcome
+	(*Meta)(nil),                // 2: fencepost.wire.Meta
+	(*Hello)(nil),               // 3: fencepost.wire.Hello
+	(*SubmitRequest)(nil),       // 4: fencepost.wire.SubmitRequest
+	(*SubmitReply)(nil),         // 5: fencepost.wire.SubmitReply
+	(*Renewal)(nil),             // 6: fencepost.wire.Renewal
+	(*FenceRenewal)(nil),        // 7: fencepost.wire.FenceRenewal
+	(*SessionUp)(nil),           // 8: fencepost.wire.SessionUp
+	(*Bye)(nil),                 // 9: fencepost.wire.Bye
+	(*SessionDown)(nil),         // 10: fencepost.wire.SessionDown
+	(*Ended)(nil),               // 11: fencepost.wire.Ended
+	(*RenewRequest)(nil),        // 12: fencepost.wire.RenewRequest
+	(*RenewReply)(nil),          // 13: fencepost.wire.RenewReply
+	(*PingRequest)(nil),         // 14: fencepost.wire.PingRequest
+	(*PingReply)(nil),           // 15: fencepost.wire.PingReply
+	(*ProbeRequest)(nil),        // 16: fencepost.wire.ProbeRequest
+	(*ProbeReply)(nil),          // 17: fencepost.wire.ProbeReply
+	(*ReadIndexRequest)(nil),    // 18: fencepost.wire.ReadIndexRequest
+	(*ReadIndexReply)(nil),      // 19: fencepost.wire.ReadIndexReply
+	(*HomePositionRequest)(nil), // 20: fencepost.wire.HomePositionRequest
+	(*HomePositionReply)(nil),   // 21: fencepost.wire.HomePositionReply
+	(*TellRequest)(nil),         // 22: fencepost.wire.TellRequest
+	(*TellReply)(nil),           // 23: fencepost.wire.TellReply
+	(Role)(0),                   // 24: fencepost.wire.Role
+	(*Command)(nil),             // 25: fencepost.wire.Command
+	(*Result)(nil),              // 26: fencepost.wire.Result
 }
 var file_cluster_proto_depIdxs = []int32{
-	21, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
+	24, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
 	0,  // 1: fencepost.wire.Hello.kind:type_name -> fencepost.wire.Hello.Kind
-	22, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
-	23, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
-	6,  // 4: fencepost.wire.Renewal.fences:type_name -> fencepost.wire.FenceRenewal
-	5,  // 5: fencepost.wire.SessionUp.renewal:type_name -> fencepost.wire.Renewal
-	8,  // 6: fencepost.wire.SessionUp.bye:type_name -> fencepost.wire.Bye
-	12, // 7: fencepost.wire.SessionDown.ack:type_name -> fencepost.wire.RenewReply
-	10, // 8: fencepost.wire.SessionDown.ended:type_name -> fencepost.wire.Ended
-	5,  // 9: fencepost.wire.RenewRequest.renewal:type_name -> fencepost.wire.Renewal
-	6,  // 10: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
-	3,  // 11: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
-	7,  // 12: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
-	11, // 13: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
-	13, // 14: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
-	15, // 15: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
-	17, // 16: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
-	19, // 17: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
-	4,  // 18: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
-	9,  // 19: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
-	12, // 20: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
-	14, // 21: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
-	16, // 22: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
-	18, // 23: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
-	20, // 24: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	25, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
+	26, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
+	7,  // 4: fencepost.wire.Renewal.fences:type_name -> fencepost.wire.FenceRenewal
+	6,  // 5: fencepost.wire.SessionUp.renewal:type_name -> fencepost.wire.Renewal
+	9,  // 6: fencepost.wire.SessionUp.bye:type_name -> fencepost.wire.Bye
+	13, // 7: fencepost.wire.SessionDown.ack:type_name -> fencepost.wire.RenewReply
+	11, // 8: fencepost.wire.SessionDown.ended:type_name -> fencepost.wire.Ended
+	6,  // 9: fencepost.wire.RenewRequest.renewal:type_name -> fencepost.wire.Renewal
+	7,  // 10: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
+	1,  // 11: fencepost.wire.TellReply.outcome:type_name -> fencepost.wire.TellReply.Outcome
+	4,  // 12: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
+	8,  // 13: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
+	12, // 14: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
+	14, // 15: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
+	16, // 16: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
+	18, // 17: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
+	20, // 18: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
+	22, // 19: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
+	5,  // 20: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
+	10, // 21: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
+	13, // 22: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
+	15, // 23: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
+	17, // 24: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
+	19, // 25: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
+	21, // 26: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
+	23, // 27: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
+	20, // [20:28] is the sub-list for method output_type
+	12, // [12:20] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -1568,8 +1777,8 @@ func file_cluster_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   20,
+			NumEnums:      2,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

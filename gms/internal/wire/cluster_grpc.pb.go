@@ -26,6 +26,7 @@ const (
 	Cluster_Probe_FullMethodName        = "/fencepost.wire.Cluster/Probe"
 	Cluster_ReadIndex_FullMethodName    = "/fencepost.wire.Cluster/ReadIndex"
 	Cluster_HomePosition_FullMethodName = "/fencepost.wire.Cluster/HomePosition"
+	Cluster_Tell_FullMethodName         = "/fencepost.wire.Cluster/Tell"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -49,6 +50,8 @@ type ClusterClient interface {
 	ReadIndex(ctx context.Context, in *ReadIndexRequest, opts ...grpc.CallOption) (*ReadIndexReply, error)
 	// HomePosition tells what the group has on record about a home, before its Raft starts.
 	HomePosition(ctx context.Context, in *HomePositionRequest, opts ...grpc.CallOption) (*HomePositionReply, error)
+	// Tell delivers a host app's message to one member, at most once.
+	Tell(ctx context.Context, in *TellRequest, opts ...grpc.CallOption) (*TellReply, error)
 }
 
 type clusterClient struct {
@@ -132,6 +135,16 @@ func (c *clusterClient) HomePosition(ctx context.Context, in *HomePositionReques
 	return out, nil
 }
 
+func (c *clusterClient) Tell(ctx context.Context, in *TellRequest, opts ...grpc.CallOption) (*TellReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TellReply)
+	err := c.cc.Invoke(ctx, Cluster_Tell_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -153,6 +166,8 @@ type ClusterServer interface {
 	ReadIndex(context.Context, *ReadIndexRequest) (*ReadIndexReply, error)
 	// HomePosition tells what the group has on record about a home, before its Raft starts.
 	HomePosition(context.Context, *HomePositionRequest) (*HomePositionReply, error)
+	// Tell delivers a host app's message to one member, at most once.
+	Tell(context.Context, *TellRequest) (*TellReply, error)
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -183,6 +198,9 @@ func (UnimplementedClusterServer) ReadIndex(context.Context, *ReadIndexRequest) 
 }
 func (UnimplementedClusterServer) HomePosition(context.Context, *HomePositionRequest) (*HomePositionReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method HomePosition not implemented")
+}
+func (UnimplementedClusterServer) Tell(context.Context, *TellRequest) (*TellReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Tell not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -320,6 +338,24 @@ func _Cluster_HomePosition_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Tell_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TellRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Tell(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Tell_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Tell(ctx, req.(*TellRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -350,6 +386,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "HomePosition",
 			Handler:    _Cluster_HomePosition_Handler,
+		},
+		{
+			MethodName: "Tell",
+			Handler:    _Cluster_Tell_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -390,11 +390,113 @@ func (EndClaim_How) EnumDescriptor() ([]byte, []int) {
 	return file_command_proto_rawDescGZIP(), []int{23, 0}
 }
 
+type AnnounceGroup_Kind int32
+
+const (
+	AnnounceGroup_KIND_UNSPECIFIED AnnounceGroup_Kind = 0
+	AnnounceGroup_KIND_STARTUP     AnnounceGroup_Kind = 1
+	AnnounceGroup_KIND_SHUTDOWN    AnnounceGroup_Kind = 2
+)
+
+// Enum value maps for AnnounceGroup_Kind.
+var (
+	AnnounceGroup_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_STARTUP",
+		2: "KIND_SHUTDOWN",
+	}
+	AnnounceGroup_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_STARTUP":     1,
+		"KIND_SHUTDOWN":    2,
+	}
+)
+
+func (x AnnounceGroup_Kind) Enum() *AnnounceGroup_Kind {
+	p := new(AnnounceGroup_Kind)
+	*p = x
+	return p
+}
+
+func (x AnnounceGroup_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AnnounceGroup_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_command_proto_enumTypes[6].Descriptor()
+}
+
+func (AnnounceGroup_Kind) Type() protoreflect.EnumType {
+	return &file_command_proto_enumTypes[6]
+}
+
+func (x AnnounceGroup_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AnnounceGroup_Kind.Descriptor instead.
+func (AnnounceGroup_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{40, 0}
+}
+
+type AnnounceGroup_Phase int32
+
+const (
+	AnnounceGroup_PHASE_UNSPECIFIED AnnounceGroup_Phase = 0
+	AnnounceGroup_PHASE_INITIATED   AnnounceGroup_Phase = 1
+	AnnounceGroup_PHASE_COMPLETED   AnnounceGroup_Phase = 2
+	AnnounceGroup_PHASE_FAILED      AnnounceGroup_Phase = 3
+)
+
+// Enum value maps for AnnounceGroup_Phase.
+var (
+	AnnounceGroup_Phase_name = map[int32]string{
+		0: "PHASE_UNSPECIFIED",
+		1: "PHASE_INITIATED",
+		2: "PHASE_COMPLETED",
+		3: "PHASE_FAILED",
+	}
+	AnnounceGroup_Phase_value = map[string]int32{
+		"PHASE_UNSPECIFIED": 0,
+		"PHASE_INITIATED":   1,
+		"PHASE_COMPLETED":   2,
+		"PHASE_FAILED":      3,
+	}
+)
+
+func (x AnnounceGroup_Phase) Enum() *AnnounceGroup_Phase {
+	p := new(AnnounceGroup_Phase)
+	*p = x
+	return p
+}
+
+func (x AnnounceGroup_Phase) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AnnounceGroup_Phase) Descriptor() protoreflect.EnumDescriptor {
+	return file_command_proto_enumTypes[7].Descriptor()
+}
+
+func (AnnounceGroup_Phase) Type() protoreflect.EnumType {
+	return &file_command_proto_enumTypes[7]
+}
+
+func (x AnnounceGroup_Phase) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AnnounceGroup_Phase.Descriptor instead.
+func (AnnounceGroup_Phase) EnumDescriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{40, 1}
+}
+
 // Entry is the content of one Raft log entry: commands that take effect together, at one position, in this order.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // protocol version of the encoding; a reader refuses a newer one
 	Commands      []*Command             `protobuf:"bytes,2,rep,name=commands,proto3" json:"commands,omitempty"`
+	Time          int64                  `protobuf:"varint,3,opt,name=time,proto3" json:"time,omitempty"` // of the leader's wall clock, in milliseconds since 1970: for people, nothing is decided by it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +545,13 @@ func (x *Entry) GetCommands() []*Command {
 	return nil
 }
 
+func (x *Entry) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
 // Command is one change of the replicated state, or a refusal of it.
 type Command struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -453,6 +562,9 @@ type Command struct {
 	Acked  uint64 `protobuf:"varint,3,opt,name=acked,proto3" json:"acked,omitempty"`
 	// Run that issues it; nothing changes unless it is open (PROTOCOL.md 2). Empty: the leader or an operator.
 	Run []byte `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
+	// Raft term of the leader that issues it by itself, 0 for everybody else: what it found out counts for nothing once the
+	// log knows a leader of a later term (PROTOCOL.md 6).
+	Term uint64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
 	// Types that are valid to be assigned to Op:
 	//
 	//	*Command_FormGroup
@@ -482,6 +594,8 @@ type Command struct {
 	//	*Command_NotePositions
 	//	*Command_Audit
 	//	*Command_ChangeSettings
+	//	*Command_AnnounceGroup
+	//	*Command_Lead
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -543,6 +657,13 @@ func (x *Command) GetRun() []byte {
 		return x.Run
 	}
 	return nil
+}
+
+func (x *Command) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
 }
 
 func (x *Command) GetOp() isCommand_Op {
@@ -795,6 +916,24 @@ func (x *Command) GetChangeSettings() *ChangeSettings {
 	return nil
 }
 
+func (x *Command) GetAnnounceGroup() *AnnounceGroup {
+	if x != nil {
+		if x, ok := x.Op.(*Command_AnnounceGroup); ok {
+			return x.AnnounceGroup
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetLead() *Lead {
+	if x != nil {
+		if x, ok := x.Op.(*Command_Lead); ok {
+			return x.Lead
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -907,6 +1046,14 @@ type Command_ChangeSettings struct {
 	ChangeSettings *ChangeSettings `protobuf:"bytes,44,opt,name=change_settings,json=changeSettings,proto3,oneof"`
 }
 
+type Command_AnnounceGroup struct {
+	AnnounceGroup *AnnounceGroup `protobuf:"bytes,45,opt,name=announce_group,json=announceGroup,proto3,oneof"`
+}
+
+type Command_Lead struct {
+	Lead *Lead `protobuf:"bytes,46,opt,name=lead,proto3,oneof"`
+}
+
 func (*Command_FormGroup) isCommand_Op() {}
 
 func (*Command_Rebase) isCommand_Op() {}
@@ -960,6 +1107,10 @@ func (*Command_NotePositions) isCommand_Op() {}
 func (*Command_Audit) isCommand_Op() {}
 
 func (*Command_ChangeSettings) isCommand_Op() {}
+
+func (*Command_AnnounceGroup) isCommand_Op() {}
+
+func (*Command_Lead) isCommand_Op() {}
 
 type Settings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3248,6 +3399,112 @@ func (x *ChangeSettings) GetSettings() *Settings {
 	return nil
 }
 
+// AnnounceGroup marks the start or the shutdown of the whole group, for everybody to know.
+type AnnounceGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          AnnounceGroup_Kind     `protobuf:"varint,1,opt,name=kind,proto3,enum=fencepost.wire.AnnounceGroup_Kind" json:"kind,omitempty"`
+	Phase         AnnounceGroup_Phase    `protobuf:"varint,2,opt,name=phase,proto3,enum=fencepost.wire.AnnounceGroup_Phase" json:"phase,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnounceGroup) Reset() {
+	*x = AnnounceGroup{}
+	mi := &file_command_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnounceGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnounceGroup) ProtoMessage() {}
+
+func (x *AnnounceGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnounceGroup.ProtoReflect.Descriptor instead.
+func (*AnnounceGroup) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *AnnounceGroup) GetKind() AnnounceGroup_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return AnnounceGroup_KIND_UNSPECIFIED
+}
+
+func (x *AnnounceGroup) GetPhase() AnnounceGroup_Phase {
+	if x != nil {
+		return x.Phase
+	}
+	return AnnounceGroup_PHASE_UNSPECIFIED
+}
+
+// Lead is what a leader says of itself before it acknowledges anything in its term.
+type Lead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lead) Reset() {
+	*x = Lead{}
+	mi := &file_command_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lead) ProtoMessage() {}
+
+func (x *Lead) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lead.ProtoReflect.Descriptor instead.
+func (*Lead) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Lead) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Lead) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
 // Result answers one command.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3265,7 +3522,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_command_proto_msgTypes[40]
+	mi := &file_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3277,7 +3534,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[40]
+	mi := &file_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3290,7 +3547,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{40}
+	return file_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Result) GetCode() Code {
@@ -3353,15 +3610,17 @@ var File_command_proto protoreflect.FileDescriptor
 
 const file_command_proto_rawDesc = "" +
 	"\n" +
-	"\rcommand.proto\x12\x0efencepost.wire\"V\n" +
+	"\rcommand.proto\x12\x0efencepost.wire\"j\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
-	"\bcommands\x18\x02 \x03(\v2\x17.fencepost.wire.CommandR\bcommands\"\xb8\r\n" +
+	"\bcommands\x18\x02 \x03(\v2\x17.fencepost.wire.CommandR\bcommands\x12\x12\n" +
+	"\x04time\x18\x03 \x01(\x03R\x04time\"\xc0\x0e\n" +
 	"\aCommand\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\fR\x06client\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
 	"\x05acked\x18\x03 \x01(\x04R\x05acked\x12\x10\n" +
-	"\x03run\x18\x04 \x01(\fR\x03run\x12:\n" +
+	"\x03run\x18\x04 \x01(\fR\x03run\x12\x12\n" +
+	"\x04term\x18\x05 \x01(\x04R\x04term\x12:\n" +
 	"\n" +
 	"form_group\x18\n" +
 	" \x01(\v2\x19.fencepost.wire.FormGroupH\x00R\tformGroup\x120\n" +
@@ -3394,7 +3653,9 @@ const file_command_proto_rawDesc = "" +
 	"forgetNode\x12F\n" +
 	"\x0enote_positions\x18* \x01(\v2\x1d.fencepost.wire.NotePositionsH\x00R\rnotePositions\x12-\n" +
 	"\x05audit\x18+ \x01(\v2\x15.fencepost.wire.AuditH\x00R\x05audit\x12I\n" +
-	"\x0fchange_settings\x18, \x01(\v2\x1e.fencepost.wire.ChangeSettingsH\x00R\x0echangeSettingsB\x04\n" +
+	"\x0fchange_settings\x18, \x01(\v2\x1e.fencepost.wire.ChangeSettingsH\x00R\x0echangeSettings\x12F\n" +
+	"\x0eannounce_group\x18- \x01(\v2\x1d.fencepost.wire.AnnounceGroupH\x00R\rannounceGroup\x12*\n" +
+	"\x04lead\x18. \x01(\v2\x14.fencepost.wire.LeadH\x00R\x04leadB\x04\n" +
 	"\x02op\"c\n" +
 	"\bSettings\x124\n" +
 	"\bselector\x18\x01 \x01(\x0e2\x18.fencepost.wire.SelectorR\bselector\x12!\n" +
@@ -3567,7 +3828,22 @@ const file_command_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\x04R\bposition\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\"F\n" +
 	"\x0eChangeSettings\x124\n" +
-	"\bsettings\x18\x01 \x01(\v2\x18.fencepost.wire.SettingsR\bsettings\"\xe7\x01\n" +
+	"\bsettings\x18\x01 \x01(\v2\x18.fencepost.wire.SettingsR\bsettings\"\xa1\x02\n" +
+	"\rAnnounceGroup\x126\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\".fencepost.wire.AnnounceGroup.KindR\x04kind\x129\n" +
+	"\x05phase\x18\x02 \x01(\x0e2#.fencepost.wire.AnnounceGroup.PhaseR\x05phase\"A\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fKIND_STARTUP\x10\x01\x12\x11\n" +
+	"\rKIND_SHUTDOWN\x10\x02\"Z\n" +
+	"\x05Phase\x12\x15\n" +
+	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fPHASE_INITIATED\x10\x01\x12\x13\n" +
+	"\x0fPHASE_COMPLETED\x10\x02\x12\x10\n" +
+	"\fPHASE_FAILED\x10\x03\".\n" +
+	"\x04Lead\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\"\xe7\x01\n" +
 	"\x06Result\x12(\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x14.fencepost.wire.CodeR\x04code\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x1a\n" +
@@ -3636,8 +3912,8 @@ func file_command_proto_rawDescGZIP() []byte {
 	return file_command_proto_rawDescData
 }
 
-var file_command_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_command_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_command_proto_goTypes = []any{
 	(Role)(0),                 // 0: fencepost.wire.Role
 	(Evidence)(0),             // 1: fencepost.wire.Evidence
@@ -3645,111 +3921,119 @@ var file_command_proto_goTypes = []any{
 	(Exclusion)(0),            // 3: fencepost.wire.Exclusion
 	(Code)(0),                 // 4: fencepost.wire.Code
 	(EndClaim_How)(0),         // 5: fencepost.wire.EndClaim.How
-	(*Entry)(nil),             // 6: fencepost.wire.Entry
-	(*Command)(nil),           // 7: fencepost.wire.Command
-	(*Settings)(nil),          // 8: fencepost.wire.Settings
-	(*FormGroup)(nil),         // 9: fencepost.wire.FormGroup
-	(*Rebase)(nil),            // 10: fencepost.wire.Rebase
-	(*Component)(nil),         // 11: fencepost.wire.Component
-	(*OpenRun)(nil),           // 12: fencepost.wire.OpenRun
-	(*CandidateOrder)(nil),    // 13: fencepost.wire.CandidateOrder
-	(*CloseRun)(nil),          // 14: fencepost.wire.CloseRun
-	(*Suspect)(nil),           // 15: fencepost.wire.Suspect
-	(*SetReady)(nil),          // 16: fencepost.wire.SetReady
-	(*RegisterComponent)(nil), // 17: fencepost.wire.RegisterComponent
-	(*CacheKey)(nil),          // 18: fencepost.wire.CacheKey
-	(*CachePut)(nil),          // 19: fencepost.wire.CachePut
-	(*Condition)(nil),         // 20: fencepost.wire.Condition
-	(*VersionIs)(nil),         // 21: fencepost.wire.VersionIs
-	(*ClaimHeld)(nil),         // 22: fencepost.wire.ClaimHeld
-	(*FenceHeld)(nil),         // 23: fencepost.wire.FenceHeld
-	(*CacheTxn)(nil),          // 24: fencepost.wire.CacheTxn
-	(*Lock)(nil),              // 25: fencepost.wire.Lock
-	(*Unlock)(nil),            // 26: fencepost.wire.Unlock
-	(*ExpireLock)(nil),        // 27: fencepost.wire.ExpireLock
-	(*Claim)(nil),             // 28: fencepost.wire.Claim
-	(*EndClaim)(nil),          // 29: fencepost.wire.EndClaim
-	(*Adopt)(nil),             // 30: fencepost.wire.Adopt
-	(*RaiseFence)(nil),        // 31: fencepost.wire.RaiseFence
-	(*LowerFence)(nil),        // 32: fencepost.wire.LowerFence
-	(*RecoveryRef)(nil),       // 33: fencepost.wire.RecoveryRef
-	(*Acquire)(nil),           // 34: fencepost.wire.Acquire
-	(*Release)(nil),           // 35: fencepost.wire.Release
-	(*FailRecovery)(nil),      // 36: fencepost.wire.FailRecovery
-	(*MoveAppointment)(nil),   // 37: fencepost.wire.MoveAppointment
-	(*RetryRecovery)(nil),     // 38: fencepost.wire.RetryRecovery
-	(*DropRecovery)(nil),      // 39: fencepost.wire.DropRecovery
-	(*ReplaceHome)(nil),       // 40: fencepost.wire.ReplaceHome
-	(*ForgetNode)(nil),        // 41: fencepost.wire.ForgetNode
-	(*HomePosition)(nil),      // 42: fencepost.wire.HomePosition
-	(*NotePositions)(nil),     // 43: fencepost.wire.NotePositions
-	(*Audit)(nil),             // 44: fencepost.wire.Audit
-	(*ChangeSettings)(nil),    // 45: fencepost.wire.ChangeSettings
-	(*Result)(nil),            // 46: fencepost.wire.Result
-	nil,                       // 47: fencepost.wire.OpenRun.DetailsEntry
+	(AnnounceGroup_Kind)(0),   // 6: fencepost.wire.AnnounceGroup.Kind
+	(AnnounceGroup_Phase)(0),  // 7: fencepost.wire.AnnounceGroup.Phase
+	(*Entry)(nil),             // 8: fencepost.wire.Entry
+	(*Command)(nil),           // 9: fencepost.wire.Command
+	(*Settings)(nil),          // 10: fencepost.wire.Settings
+	(*FormGroup)(nil),         // 11: fencepost.wire.FormGroup
+	(*Rebase)(nil),            // 12: fencepost.wire.Rebase
+	(*Component)(nil),         // 13: fencepost.wire.Component
+	(*OpenRun)(nil),           // 14: fencepost.wire.OpenRun
+	(*CandidateOrder)(nil),    // 15: fencepost.wire.CandidateOrder
+	(*CloseRun)(nil),          // 16: fencepost.wire.CloseRun
+	(*Suspect)(nil),           // 17: fencepost.wire.Suspect
+	(*SetReady)(nil),          // 18: fencepost.wire.SetReady
+	(*RegisterComponent)(nil), // 19: fencepost.wire.RegisterComponent
+	(*CacheKey)(nil),          // 20: fencepost.wire.CacheKey
+	(*CachePut)(nil),          // 21: fencepost.wire.CachePut
+	(*Condition)(nil),         // 22: fencepost.wire.Condition
+	(*VersionIs)(nil),         // 23: fencepost.wire.VersionIs
+	(*ClaimHeld)(nil),         // 24: fencepost.wire.ClaimHeld
+	(*FenceHeld)(nil),         // 25: fencepost.wire.FenceHeld
+	(*CacheTxn)(nil),          // 26: fencepost.wire.CacheTxn
+	(*Lock)(nil),              // 27: fencepost.wire.Lock
+	(*Unlock)(nil),            // 28: fencepost.wire.Unlock
+	(*ExpireLock)(nil),        // 29: fencepost.wire.ExpireLock
+	(*Claim)(nil),             // 30: fencepost.wire.Claim
+	(*EndClaim)(nil),          // 31: fencepost.wire.EndClaim
+	(*Adopt)(nil),             // 32: fencepost.wire.Adopt
+	(*RaiseFence)(nil),        // 33: fencepost.wire.RaiseFence
+	(*LowerFence)(nil),        // 34: fencepost.wire.LowerFence
+	(*RecoveryRef)(nil),       // 35: fencepost.wire.RecoveryRef
+	(*Acquire)(nil),           // 36: fencepost.wire.Acquire
+	(*Release)(nil),           // 37: fencepost.wire.Release
+	(*FailRecovery)(nil),      // 38: fencepost.wire.FailRecovery
+	(*MoveAppointment)(nil),   // 39: fencepost.wire.MoveAppointment
+	(*RetryRecovery)(nil),     // 40: fencepost.wire.RetryRecovery
+	(*DropRecovery)(nil),      // 41: fencepost.wire.DropRecovery
+	(*ReplaceHome)(nil),       // 42: fencepost.wire.ReplaceHome
+	(*ForgetNode)(nil),        // 43: fencepost.wire.ForgetNode
+	(*HomePosition)(nil),      // 44: fencepost.wire.HomePosition
+	(*NotePositions)(nil),     // 45: fencepost.wire.NotePositions
+	(*Audit)(nil),             // 46: fencepost.wire.Audit
+	(*ChangeSettings)(nil),    // 47: fencepost.wire.ChangeSettings
+	(*AnnounceGroup)(nil),     // 48: fencepost.wire.AnnounceGroup
+	(*Lead)(nil),              // 49: fencepost.wire.Lead
+	(*Result)(nil),            // 50: fencepost.wire.Result
+	nil,                       // 51: fencepost.wire.OpenRun.DetailsEntry
 }
 var file_command_proto_depIdxs = []int32{
-	7,  // 0: fencepost.wire.Entry.commands:type_name -> fencepost.wire.Command
-	9,  // 1: fencepost.wire.Command.form_group:type_name -> fencepost.wire.FormGroup
-	10, // 2: fencepost.wire.Command.rebase:type_name -> fencepost.wire.Rebase
-	12, // 3: fencepost.wire.Command.open_run:type_name -> fencepost.wire.OpenRun
-	14, // 4: fencepost.wire.Command.close_run:type_name -> fencepost.wire.CloseRun
-	15, // 5: fencepost.wire.Command.suspect:type_name -> fencepost.wire.Suspect
-	16, // 6: fencepost.wire.Command.set_ready:type_name -> fencepost.wire.SetReady
-	17, // 7: fencepost.wire.Command.register_component:type_name -> fencepost.wire.RegisterComponent
-	24, // 8: fencepost.wire.Command.cache_txn:type_name -> fencepost.wire.CacheTxn
-	25, // 9: fencepost.wire.Command.lock:type_name -> fencepost.wire.Lock
-	26, // 10: fencepost.wire.Command.unlock:type_name -> fencepost.wire.Unlock
-	27, // 11: fencepost.wire.Command.expire_lock:type_name -> fencepost.wire.ExpireLock
-	28, // 12: fencepost.wire.Command.claim:type_name -> fencepost.wire.Claim
-	29, // 13: fencepost.wire.Command.end_claim:type_name -> fencepost.wire.EndClaim
-	30, // 14: fencepost.wire.Command.adopt:type_name -> fencepost.wire.Adopt
-	31, // 15: fencepost.wire.Command.raise_fence:type_name -> fencepost.wire.RaiseFence
-	32, // 16: fencepost.wire.Command.lower_fence:type_name -> fencepost.wire.LowerFence
-	34, // 17: fencepost.wire.Command.acquire:type_name -> fencepost.wire.Acquire
-	35, // 18: fencepost.wire.Command.release:type_name -> fencepost.wire.Release
-	36, // 19: fencepost.wire.Command.fail_recovery:type_name -> fencepost.wire.FailRecovery
-	37, // 20: fencepost.wire.Command.move_appointment:type_name -> fencepost.wire.MoveAppointment
-	38, // 21: fencepost.wire.Command.retry_recovery:type_name -> fencepost.wire.RetryRecovery
-	39, // 22: fencepost.wire.Command.drop_recovery:type_name -> fencepost.wire.DropRecovery
-	40, // 23: fencepost.wire.Command.replace_home:type_name -> fencepost.wire.ReplaceHome
-	41, // 24: fencepost.wire.Command.forget_node:type_name -> fencepost.wire.ForgetNode
-	43, // 25: fencepost.wire.Command.note_positions:type_name -> fencepost.wire.NotePositions
-	44, // 26: fencepost.wire.Command.audit:type_name -> fencepost.wire.Audit
-	45, // 27: fencepost.wire.Command.change_settings:type_name -> fencepost.wire.ChangeSettings
-	2,  // 28: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
-	8,  // 29: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
-	2,  // 30: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
-	3,  // 31: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
-	0,  // 32: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
-	11, // 33: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
-	47, // 34: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
-	1,  // 35: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
-	13, // 36: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
-	11, // 37: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
-	18, // 38: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
-	21, // 39: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
-	22, // 40: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
-	23, // 41: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
-	18, // 42: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
-	20, // 43: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
-	19, // 44: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
-	18, // 45: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
-	5,  // 46: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
-	23, // 47: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
-	23, // 48: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
-	33, // 49: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
-	33, // 50: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
-	33, // 51: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
-	33, // 52: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
-	42, // 53: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
-	8,  // 54: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
-	4,  // 55: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	9,  // 0: fencepost.wire.Entry.commands:type_name -> fencepost.wire.Command
+	11, // 1: fencepost.wire.Command.form_group:type_name -> fencepost.wire.FormGroup
+	12, // 2: fencepost.wire.Command.rebase:type_name -> fencepost.wire.Rebase
+	14, // 3: fencepost.wire.Command.open_run:type_name -> fencepost.wire.OpenRun
+	16, // 4: fencepost.wire.Command.close_run:type_name -> fencepost.wire.CloseRun
+	17, // 5: fencepost.wire.Command.suspect:type_name -> fencepost.wire.Suspect
+	18, // 6: fencepost.wire.Command.set_ready:type_name -> fencepost.wire.SetReady
+	19, // 7: fencepost.wire.Command.register_component:type_name -> fencepost.wire.RegisterComponent
+	26, // 8: fencepost.wire.Command.cache_txn:type_name -> fencepost.wire.CacheTxn
+	27, // 9: fencepost.wire.Command.lock:type_name -> fencepost.wire.Lock
+	28, // 10: fencepost.wire.Command.unlock:type_name -> fencepost.wire.Unlock
+	29, // 11: fencepost.wire.Command.expire_lock:type_name -> fencepost.wire.ExpireLock
+	30, // 12: fencepost.wire.Command.claim:type_name -> fencepost.wire.Claim
+	31, // 13: fencepost.wire.Command.end_claim:type_name -> fencepost.wire.EndClaim
+	32, // 14: fencepost.wire.Command.adopt:type_name -> fencepost.wire.Adopt
+	33, // 15: fencepost.wire.Command.raise_fence:type_name -> fencepost.wire.RaiseFence
+	34, // 16: fencepost.wire.Command.lower_fence:type_name -> fencepost.wire.LowerFence
+	36, // 17: fencepost.wire.Command.acquire:type_name -> fencepost.wire.Acquire
+	37, // 18: fencepost.wire.Command.release:type_name -> fencepost.wire.Release
+	38, // 19: fencepost.wire.Command.fail_recovery:type_name -> fencepost.wire.FailRecovery
+	39, // 20: fencepost.wire.Command.move_appointment:type_name -> fencepost.wire.MoveAppointment
+	40, // 21: fencepost.wire.Command.retry_recovery:type_name -> fencepost.wire.RetryRecovery
+	41, // 22: fencepost.wire.Command.drop_recovery:type_name -> fencepost.wire.DropRecovery
+	42, // 23: fencepost.wire.Command.replace_home:type_name -> fencepost.wire.ReplaceHome
+	43, // 24: fencepost.wire.Command.forget_node:type_name -> fencepost.wire.ForgetNode
+	45, // 25: fencepost.wire.Command.note_positions:type_name -> fencepost.wire.NotePositions
+	46, // 26: fencepost.wire.Command.audit:type_name -> fencepost.wire.Audit
+	47, // 27: fencepost.wire.Command.change_settings:type_name -> fencepost.wire.ChangeSettings
+	48, // 28: fencepost.wire.Command.announce_group:type_name -> fencepost.wire.AnnounceGroup
+	49, // 29: fencepost.wire.Command.lead:type_name -> fencepost.wire.Lead
+	2,  // 30: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
+	10, // 31: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
+	2,  // 32: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
+	3,  // 33: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
+	0,  // 34: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
+	13, // 35: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
+	51, // 36: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
+	1,  // 37: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
+	15, // 38: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
+	13, // 39: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
+	20, // 40: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
+	23, // 41: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
+	24, // 42: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
+	25, // 43: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
+	20, // 44: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
+	22, // 45: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
+	21, // 46: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
+	20, // 47: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
+	5,  // 48: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
+	25, // 49: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
+	25, // 50: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
+	35, // 51: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 52: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 53: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 54: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
+	44, // 55: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
+	10, // 56: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
+	6,  // 57: fencepost.wire.AnnounceGroup.kind:type_name -> fencepost.wire.AnnounceGroup.Kind
+	7,  // 58: fencepost.wire.AnnounceGroup.phase:type_name -> fencepost.wire.AnnounceGroup.Phase
+	4,  // 59: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
+	60, // [60:60] is the sub-list for method output_type
+	60, // [60:60] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_command_proto_init() }
@@ -3785,6 +4069,8 @@ func file_command_proto_init() {
 		(*Command_NotePositions)(nil),
 		(*Command_Audit)(nil),
 		(*Command_ChangeSettings)(nil),
+		(*Command_AnnounceGroup)(nil),
+		(*Command_Lead)(nil),
 	}
 	file_command_proto_msgTypes[14].OneofWrappers = []any{
 		(*Condition_VersionIs)(nil),
@@ -3797,8 +4083,8 @@ func file_command_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_command_proto_rawDesc), len(file_command_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   42,
+			NumEnums:      8,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

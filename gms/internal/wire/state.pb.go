@@ -97,8 +97,13 @@ type Snapshot struct {
 	Recoveries    []*Recovery            `protobuf:"bytes,13,rep,name=recoveries,proto3" json:"recoveries,omitempty"`
 	Maintenance   []*MaintenanceFence    `protobuf:"bytes,14,rep,name=maintenance,proto3" json:"maintenance,omitempty"`
 	Clients       []*Client              `protobuf:"bytes,15,rep,name=clients,proto3" json:"clients,omitempty"`
-	Ended         []*EndedRecovery       `protobuf:"bytes,16,rep,name=ended,proto3" json:"ended,omitempty"`       // the last 1,000, oldest first: for people
-	Orphaned      []*OrphanedItem        `protobuf:"bytes,17,rep,name=orphaned,proto3" json:"orphaned,omitempty"` // items that are free now and were orphaned before (PROTOCOL.md 16)
+	Ended         []*EndedRecovery       `protobuf:"bytes,16,rep,name=ended,proto3" json:"ended,omitempty"`                                                               // the last 1,000, oldest first: for people
+	Orphaned      []*OrphanedItem        `protobuf:"bytes,17,rep,name=orphaned,proto3" json:"orphaned,omitempty"`                                                         // items that are free now and were orphaned before (PROTOCOL.md 16)
+	ReadyViews    []*ReadyView           `protobuf:"bytes,18,rep,name=ready_views,json=readyViews,proto3" json:"ready_views,omitempty"`                                   // the last 100, oldest first
+	Leader        string                 `protobuf:"bytes,19,opt,name=leader,proto3" json:"leader,omitempty"`                                                             // node that leads
+	Term          uint64                 `protobuf:"varint,20,opt,name=term,proto3" json:"term,omitempty"`                                                                // its Raft term
+	UnderWay      AnnounceGroup_Kind     `protobuf:"varint,21,opt,name=under_way,json=underWay,proto3,enum=fencepost.wire.AnnounceGroup_Kind" json:"under_way,omitempty"` // a start or shutdown of the whole group that was announced and has not ended
+	UnderWaySince uint64                 `protobuf:"varint,22,opt,name=under_way_since,json=underWaySince,proto3" json:"under_way_since,omitempty"`                       // position of its announcement
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -252,6 +257,41 @@ func (x *Snapshot) GetOrphaned() []*OrphanedItem {
 	return nil
 }
 
+func (x *Snapshot) GetReadyViews() []*ReadyView {
+	if x != nil {
+		return x.ReadyViews
+	}
+	return nil
+}
+
+func (x *Snapshot) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *Snapshot) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Snapshot) GetUnderWay() AnnounceGroup_Kind {
+	if x != nil {
+		return x.UnderWay
+	}
+	return AnnounceGroup_KIND_UNSPECIFIED
+}
+
+func (x *Snapshot) GetUnderWaySince() uint64 {
+	if x != nil {
+		return x.UnderWaySince
+	}
+	return 0
+}
+
 // Node is what stays of a node between its runs.
 type Node struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -354,6 +394,7 @@ type Run struct {
 	Closed        uint64                 `protobuf:"varint,5,opt,name=closed,proto3" json:"closed,omitempty"` // position of its closing, 0 while open
 	Evidence      Evidence               `protobuf:"varint,6,opt,name=evidence,proto3,enum=fencepost.wire.Evidence" json:"evidence,omitempty"`
 	Detail        string                 `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`
+	Started       int64                  `protobuf:"varint,8,opt,name=started,proto3" json:"started,omitempty"` // time of the entry that opened it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -437,6 +478,134 @@ func (x *Run) GetDetail() string {
 	return ""
 }
 
+func (x *Run) GetStarted() int64 {
+	if x != nil {
+		return x.Started
+	}
+	return 0
+}
+
+// ReadyView lists the open members that had reported themselves ready, as they were at its version.
+type ReadyView struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Members       []*ReadyMember         `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"` // in order of epoch
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadyView) Reset() {
+	*x = ReadyView{}
+	mi := &file_state_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadyView) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadyView) ProtoMessage() {}
+
+func (x *ReadyView) ProtoReflect() protoreflect.Message {
+	mi := &file_state_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadyView.ProtoReflect.Descriptor instead.
+func (*ReadyView) Descriptor() ([]byte, []int) {
+	return file_state_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ReadyView) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ReadyView) GetMembers() []*ReadyMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+type ReadyMember struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           []byte                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Role          Role                   `protobuf:"varint,4,opt,name=role,proto3,enum=fencepost.wire.Role" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadyMember) Reset() {
+	*x = ReadyMember{}
+	mi := &file_state_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadyMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadyMember) ProtoMessage() {}
+
+func (x *ReadyMember) ProtoReflect() protoreflect.Message {
+	mi := &file_state_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadyMember.ProtoReflect.Descriptor instead.
+func (*ReadyMember) Descriptor() ([]byte, []int) {
+	return file_state_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ReadyMember) GetRun() []byte {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *ReadyMember) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ReadyMember) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ReadyMember) GetRole() Role {
+	if x != nil {
+		return x.Role
+	}
+	return Role_ROLE_UNSPECIFIED
+}
+
 type View struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -447,7 +616,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_state_proto_msgTypes[3]
+	mi := &file_state_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +628,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[3]
+	mi := &file_state_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +641,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{3}
+	return file_state_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *View) GetVersion() uint64 {
@@ -501,7 +670,7 @@ type CacheEntry struct {
 
 func (x *CacheEntry) Reset() {
 	*x = CacheEntry{}
-	mi := &file_state_proto_msgTypes[4]
+	mi := &file_state_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -513,7 +682,7 @@ func (x *CacheEntry) String() string {
 func (*CacheEntry) ProtoMessage() {}
 
 func (x *CacheEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[4]
+	mi := &file_state_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -526,7 +695,7 @@ func (x *CacheEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheEntry.ProtoReflect.Descriptor instead.
 func (*CacheEntry) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{4}
+	return file_state_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CacheEntry) GetKey() *CacheKey {
@@ -569,7 +738,7 @@ type LockState struct {
 
 func (x *LockState) Reset() {
 	*x = LockState{}
-	mi := &file_state_proto_msgTypes[5]
+	mi := &file_state_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -581,7 +750,7 @@ func (x *LockState) String() string {
 func (*LockState) ProtoMessage() {}
 
 func (x *LockState) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[5]
+	mi := &file_state_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -594,7 +763,7 @@ func (x *LockState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockState.ProtoReflect.Descriptor instead.
 func (*LockState) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{5}
+	return file_state_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LockState) GetName() string {
@@ -642,7 +811,7 @@ type ClaimState struct {
 
 func (x *ClaimState) Reset() {
 	*x = ClaimState{}
-	mi := &file_state_proto_msgTypes[6]
+	mi := &file_state_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +823,7 @@ func (x *ClaimState) String() string {
 func (*ClaimState) ProtoMessage() {}
 
 func (x *ClaimState) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[6]
+	mi := &file_state_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +836,7 @@ func (x *ClaimState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimState.ProtoReflect.Descriptor instead.
 func (*ClaimState) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{6}
+	return file_state_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ClaimState) GetComponent() string {
@@ -757,7 +926,7 @@ type Recovery struct {
 
 func (x *Recovery) Reset() {
 	*x = Recovery{}
-	mi := &file_state_proto_msgTypes[7]
+	mi := &file_state_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +938,7 @@ func (x *Recovery) String() string {
 func (*Recovery) ProtoMessage() {}
 
 func (x *Recovery) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[7]
+	mi := &file_state_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +951,7 @@ func (x *Recovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recovery.ProtoReflect.Descriptor instead.
 func (*Recovery) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{7}
+	return file_state_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Recovery) GetComponent() string {
@@ -908,7 +1077,7 @@ type EndedRecovery struct {
 
 func (x *EndedRecovery) Reset() {
 	*x = EndedRecovery{}
-	mi := &file_state_proto_msgTypes[8]
+	mi := &file_state_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1089,7 @@ func (x *EndedRecovery) String() string {
 func (*EndedRecovery) ProtoMessage() {}
 
 func (x *EndedRecovery) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[8]
+	mi := &file_state_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1102,7 @@ func (x *EndedRecovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRecovery.ProtoReflect.Descriptor instead.
 func (*EndedRecovery) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{8}
+	return file_state_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EndedRecovery) GetRecovery() *Recovery {
@@ -969,7 +1138,7 @@ type MaintenanceFence struct {
 
 func (x *MaintenanceFence) Reset() {
 	*x = MaintenanceFence{}
-	mi := &file_state_proto_msgTypes[9]
+	mi := &file_state_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +1150,7 @@ func (x *MaintenanceFence) String() string {
 func (*MaintenanceFence) ProtoMessage() {}
 
 func (x *MaintenanceFence) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[9]
+	mi := &file_state_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +1163,7 @@ func (x *MaintenanceFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MaintenanceFence.ProtoReflect.Descriptor instead.
 func (*MaintenanceFence) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{9}
+	return file_state_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MaintenanceFence) GetComponent() string {
@@ -1038,7 +1207,7 @@ type Client struct {
 
 func (x *Client) Reset() {
 	*x = Client{}
-	mi := &file_state_proto_msgTypes[10]
+	mi := &file_state_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1219,7 @@ func (x *Client) String() string {
 func (*Client) ProtoMessage() {}
 
 func (x *Client) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[10]
+	mi := &file_state_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1232,7 @@ func (x *Client) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Client.ProtoReflect.Descriptor instead.
 func (*Client) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{10}
+	return file_state_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Client) GetId() []byte {
@@ -1111,7 +1280,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_state_proto_msgTypes[11]
+	mi := &file_state_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1292,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[11]
+	mi := &file_state_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1305,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{11}
+	return file_state_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Answer) GetSeq() uint64 {
@@ -1166,7 +1335,7 @@ type OrphanedItem struct {
 
 func (x *OrphanedItem) Reset() {
 	*x = OrphanedItem{}
-	mi := &file_state_proto_msgTypes[12]
+	mi := &file_state_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1347,7 @@ func (x *OrphanedItem) String() string {
 func (*OrphanedItem) ProtoMessage() {}
 
 func (x *OrphanedItem) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[12]
+	mi := &file_state_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1360,7 @@ func (x *OrphanedItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrphanedItem.ProtoReflect.Descriptor instead.
 func (*OrphanedItem) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{12}
+	return file_state_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OrphanedItem) GetComponent() string {
@@ -1226,7 +1395,7 @@ var File_state_proto protoreflect.FileDescriptor
 
 const file_state_proto_rawDesc = "" +
 	"\n" +
-	"\vstate.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xf4\x05\n" +
+	"\vstate.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xc5\a\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
@@ -1248,7 +1417,13 @@ const file_state_proto_rawDesc = "" +
 	"\vmaintenance\x18\x0e \x03(\v2 .fencepost.wire.MaintenanceFenceR\vmaintenance\x120\n" +
 	"\aclients\x18\x0f \x03(\v2\x16.fencepost.wire.ClientR\aclients\x123\n" +
 	"\x05ended\x18\x10 \x03(\v2\x1d.fencepost.wire.EndedRecoveryR\x05ended\x128\n" +
-	"\borphaned\x18\x11 \x03(\v2\x1c.fencepost.wire.OrphanedItemR\borphaned\"\xbb\x01\n" +
+	"\borphaned\x18\x11 \x03(\v2\x1c.fencepost.wire.OrphanedItemR\borphaned\x12:\n" +
+	"\vready_views\x18\x12 \x03(\v2\x19.fencepost.wire.ReadyViewR\n" +
+	"readyViews\x12\x16\n" +
+	"\x06leader\x18\x13 \x01(\tR\x06leader\x12\x12\n" +
+	"\x04term\x18\x14 \x01(\x04R\x04term\x12?\n" +
+	"\tunder_way\x18\x15 \x01(\x0e2\".fencepost.wire.AnnounceGroup.KindR\bunderWay\x12&\n" +
+	"\x0funder_way_since\x18\x16 \x01(\x04R\runderWaySince\"\xbb\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04home\x18\x02 \x01(\fR\x04home\x12\x19\n" +
@@ -1257,7 +1432,7 @@ const file_state_proto_rawDesc = "" +
 	"last_epoch\x18\x04 \x01(\x04R\tlastEpoch\x12\x19\n" +
 	"\blast_run\x18\x05 \x01(\fR\alastRun\x12\x1a\n" +
 	"\bposition\x18\x06 \x01(\x04R\bposition\x12\x1a\n" +
-	"\breplaced\x18\a \x01(\bR\breplaced\"\xe2\x01\n" +
+	"\breplaced\x18\a \x01(\bR\breplaced\"\xfc\x01\n" +
 	"\x03Run\x12+\n" +
 	"\x04open\x18\x01 \x01(\v2\x17.fencepost.wire.OpenRunR\x04open\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -1265,7 +1440,16 @@ const file_state_proto_rawDesc = "" +
 	"\tsuspected\x18\x04 \x01(\bR\tsuspected\x12\x16\n" +
 	"\x06closed\x18\x05 \x01(\x04R\x06closed\x124\n" +
 	"\bevidence\x18\x06 \x01(\x0e2\x18.fencepost.wire.EvidenceR\bevidence\x12\x16\n" +
-	"\x06detail\x18\a \x01(\tR\x06detail\"4\n" +
+	"\x06detail\x18\a \x01(\tR\x06detail\x12\x18\n" +
+	"\astarted\x18\b \x01(\x03R\astarted\"\\\n" +
+	"\tReadyView\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x125\n" +
+	"\amembers\x18\x02 \x03(\v2\x1b.fencepost.wire.ReadyMemberR\amembers\"s\n" +
+	"\vReadyMember\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\fR\x03run\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12(\n" +
+	"\x04role\x18\x04 \x01(\x0e2\x14.fencepost.wire.RoleR\x04role\"4\n" +
 	"\x04View\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x12\n" +
 	"\x04runs\x18\x02 \x03(\fR\x04runs\"~\n" +
@@ -1358,56 +1542,64 @@ func file_state_proto_rawDescGZIP() []byte {
 }
 
 var file_state_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_state_proto_goTypes = []any{
 	(RecoveryState)(0),       // 0: fencepost.wire.RecoveryState
 	(*Snapshot)(nil),         // 1: fencepost.wire.Snapshot
 	(*Node)(nil),             // 2: fencepost.wire.Node
 	(*Run)(nil),              // 3: fencepost.wire.Run
-	(*View)(nil),             // 4: fencepost.wire.View
-	(*CacheEntry)(nil),       // 5: fencepost.wire.CacheEntry
-	(*LockState)(nil),        // 6: fencepost.wire.LockState
-	(*ClaimState)(nil),       // 7: fencepost.wire.ClaimState
-	(*Recovery)(nil),         // 8: fencepost.wire.Recovery
-	(*EndedRecovery)(nil),    // 9: fencepost.wire.EndedRecovery
-	(*MaintenanceFence)(nil), // 10: fencepost.wire.MaintenanceFence
-	(*Client)(nil),           // 11: fencepost.wire.Client
-	(*Answer)(nil),           // 12: fencepost.wire.Answer
-	(*OrphanedItem)(nil),     // 13: fencepost.wire.OrphanedItem
-	(*Settings)(nil),         // 14: fencepost.wire.Settings
-	(*OpenRun)(nil),          // 15: fencepost.wire.OpenRun
-	(Evidence)(0),            // 16: fencepost.wire.Evidence
-	(*CacheKey)(nil),         // 17: fencepost.wire.CacheKey
-	(*FenceHeld)(nil),        // 18: fencepost.wire.FenceHeld
-	(*Result)(nil),           // 19: fencepost.wire.Result
+	(*ReadyView)(nil),        // 4: fencepost.wire.ReadyView
+	(*ReadyMember)(nil),      // 5: fencepost.wire.ReadyMember
+	(*View)(nil),             // 6: fencepost.wire.View
+	(*CacheEntry)(nil),       // 7: fencepost.wire.CacheEntry
+	(*LockState)(nil),        // 8: fencepost.wire.LockState
+	(*ClaimState)(nil),       // 9: fencepost.wire.ClaimState
+	(*Recovery)(nil),         // 10: fencepost.wire.Recovery
+	(*EndedRecovery)(nil),    // 11: fencepost.wire.EndedRecovery
+	(*MaintenanceFence)(nil), // 12: fencepost.wire.MaintenanceFence
+	(*Client)(nil),           // 13: fencepost.wire.Client
+	(*Answer)(nil),           // 14: fencepost.wire.Answer
+	(*OrphanedItem)(nil),     // 15: fencepost.wire.OrphanedItem
+	(*Settings)(nil),         // 16: fencepost.wire.Settings
+	(AnnounceGroup_Kind)(0),  // 17: fencepost.wire.AnnounceGroup.Kind
+	(*OpenRun)(nil),          // 18: fencepost.wire.OpenRun
+	(Evidence)(0),            // 19: fencepost.wire.Evidence
+	(Role)(0),                // 20: fencepost.wire.Role
+	(*CacheKey)(nil),         // 21: fencepost.wire.CacheKey
+	(*FenceHeld)(nil),        // 22: fencepost.wire.FenceHeld
+	(*Result)(nil),           // 23: fencepost.wire.Result
 }
 var file_state_proto_depIdxs = []int32{
-	14, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
+	16, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
 	2,  // 1: fencepost.wire.Snapshot.nodes:type_name -> fencepost.wire.Node
 	3,  // 2: fencepost.wire.Snapshot.runs:type_name -> fencepost.wire.Run
-	4,  // 3: fencepost.wire.Snapshot.views:type_name -> fencepost.wire.View
-	5,  // 4: fencepost.wire.Snapshot.cache:type_name -> fencepost.wire.CacheEntry
-	6,  // 5: fencepost.wire.Snapshot.locks:type_name -> fencepost.wire.LockState
-	7,  // 6: fencepost.wire.Snapshot.claims:type_name -> fencepost.wire.ClaimState
-	8,  // 7: fencepost.wire.Snapshot.recoveries:type_name -> fencepost.wire.Recovery
-	10, // 8: fencepost.wire.Snapshot.maintenance:type_name -> fencepost.wire.MaintenanceFence
-	11, // 9: fencepost.wire.Snapshot.clients:type_name -> fencepost.wire.Client
-	9,  // 10: fencepost.wire.Snapshot.ended:type_name -> fencepost.wire.EndedRecovery
-	13, // 11: fencepost.wire.Snapshot.orphaned:type_name -> fencepost.wire.OrphanedItem
-	15, // 12: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
-	16, // 13: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
-	17, // 14: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
-	18, // 15: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
-	0,  // 16: fencepost.wire.Recovery.state:type_name -> fencepost.wire.RecoveryState
-	16, // 17: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
-	8,  // 18: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
-	12, // 19: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
-	19, // 20: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	6,  // 3: fencepost.wire.Snapshot.views:type_name -> fencepost.wire.View
+	7,  // 4: fencepost.wire.Snapshot.cache:type_name -> fencepost.wire.CacheEntry
+	8,  // 5: fencepost.wire.Snapshot.locks:type_name -> fencepost.wire.LockState
+	9,  // 6: fencepost.wire.Snapshot.claims:type_name -> fencepost.wire.ClaimState
+	10, // 7: fencepost.wire.Snapshot.recoveries:type_name -> fencepost.wire.Recovery
+	12, // 8: fencepost.wire.Snapshot.maintenance:type_name -> fencepost.wire.MaintenanceFence
+	13, // 9: fencepost.wire.Snapshot.clients:type_name -> fencepost.wire.Client
+	11, // 10: fencepost.wire.Snapshot.ended:type_name -> fencepost.wire.EndedRecovery
+	15, // 11: fencepost.wire.Snapshot.orphaned:type_name -> fencepost.wire.OrphanedItem
+	4,  // 12: fencepost.wire.Snapshot.ready_views:type_name -> fencepost.wire.ReadyView
+	17, // 13: fencepost.wire.Snapshot.under_way:type_name -> fencepost.wire.AnnounceGroup.Kind
+	18, // 14: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
+	19, // 15: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
+	5,  // 16: fencepost.wire.ReadyView.members:type_name -> fencepost.wire.ReadyMember
+	20, // 17: fencepost.wire.ReadyMember.role:type_name -> fencepost.wire.Role
+	21, // 18: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
+	22, // 19: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
+	0,  // 20: fencepost.wire.Recovery.state:type_name -> fencepost.wire.RecoveryState
+	19, // 21: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
+	10, // 22: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
+	14, // 23: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
+	23, // 24: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_state_proto_init() }
@@ -1422,7 +1614,7 @@ func file_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_state_proto_rawDesc), len(file_state_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
