@@ -17,7 +17,6 @@ var skipReasons = []string{
 	"needs root",
 	"needs a user other than root",
 	"needs IPv6",
-	"the public zstd program is not installed", // make deps installs it
 	"this machine does not let the test mount a file system",
 }
 
