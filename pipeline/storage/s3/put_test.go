@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -231,6 +232,7 @@ func TestMemoryOfALongPut(t *testing.T) {
 	o := options(t)
 	o.PartSize = DefaultPart
 	s := opened(t, o)
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // so that the heap shows what is in use
 	runtime.GC()
 	r := &counting{n: 160 << 20}
 	info, err := s.Put(t.Context(), "long", r, storage.Condition{})
@@ -238,7 +240,7 @@ func TestMemoryOfALongPut(t *testing.T) {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	grown := int64(r.peak) - int64(r.base)
-	if grown > 5*DefaultPart { // two in use, one that the collector has not seen, and the rest of the world
+	if grown > 4*DefaultPart { // two in use, one that the collector has not seen, and the rest of the world
 		t.Errorf("the heap grew by %d MiB for %d MiB in parts of %d MiB", grown>>20, r.n>>20, DefaultPart>>20)
 	}
 	t.Logf("the heap grew by %d MiB for %d MiB in parts of %d MiB", grown>>20, r.n>>20, DefaultPart>>20)
