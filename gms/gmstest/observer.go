@@ -27,6 +27,7 @@ type observer struct {
 	releases map[recovered]int
 	trouble  map[*Node]time.Time     // when the node's last pause has ended; zero time while it lasts
 	cut      map[[2]string]time.Time // by IP: when the last cut of this link has ended; zero time while it lasts
+	leaders  map[*Node]time.Time     // when each last applied an entry first
 }
 
 // follower is one replica's way through the log.
@@ -55,7 +56,7 @@ type recovered struct{ Component, Run string }
 func newObserver(w *World) *observer {
 	o := &observer{
 		w: w, news: make(chan struct{}), entries: map[place][32]byte{}, followed: map[*Node]*follower{},
-		runs: map[state.RunID]*Node{}, releases: map[recovered]int{}, trouble: map[*Node]time.Time{}, cut: map[[2]string]time.Time{},
+		runs: map[state.RunID]*Node{}, releases: map[recovered]int{}, trouble: map[*Node]time.Time{}, cut: map[[2]string]time.Time{}, leaders: map[*Node]time.Time{},
 	}
 	o.fail = func(text string) { w.t.Error(text) }
 	o.lease = o.judgeLease
@@ -101,6 +102,7 @@ func (o *observer) applied(n *Node, index uint64, m *state.Machine, changes []st
 	case !seen:
 		o.entries[at] = hash
 		o.judge(m)
+		o.leaders[n] = time.Now()
 		o.take(n, changes)
 	}
 }
@@ -226,8 +228,18 @@ func (o *observer) judgeLease(owner *Node, r state.Run) {
 // use with "lapsed whatever gossip says", whose commit was under way.
 const apartFor = 10 * time.Second
 
-// wasApart tells whether something lately kept the node from the leader.
+// wasApart tells whether something lately kept the node from the leader, or from one shortly before, whose closing the
+// present one may have found in its log and committed.
 func (o *observer) wasApart(leader, n *Node) bool {
+	for l, at := range o.leaders {
+		if (l == leader || time.Since(at) < apartFor) && o.wereApart(l, n) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *observer) wereApart(leader, n *Node) bool {
 	recent := func(end time.Time, known bool) bool { return known && (end.IsZero() || time.Since(end) < apartFor) }
 	for _, x := range []*Node{leader, n} {
 		if end, known := o.trouble[x]; recent(end, known) {

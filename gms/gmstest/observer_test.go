@@ -69,6 +69,7 @@ func TestObserverSeesReplicasThatDiffer(t *testing.T) {
 
 func TestObserverSeesTheLivingClosed(t *testing.T) {
 	o, one, two, verdicts := judged(t)
+	o.leaders[one] = time.Now()
 	closing := func(e wire.Evidence) state.Run {
 		id := state.RunID{1}
 		o.runs[id] = two
