@@ -70,7 +70,7 @@ func damaged(err error) bool {
 
 // apply writes the ending into a row.
 func (e ending) apply(t *ledger.Task) {
-	t.State, t.Error, t.Hint = e.state, e.reason, e.hint
+	t.State, t.Error, t.Hint, t.Taken = e.state, e.reason, e.hint, false
 	if e.giveBack {
 		t.Attempt--
 	}

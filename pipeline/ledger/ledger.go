@@ -95,6 +95,7 @@ type Task struct {
 	Node     string          `json:"node,omitempty"`  // owner of the present attempt
 	Run      string          `json:"run,omitempty"`   // its run id, hex
 	Token    uint64          `json:"token,omitempty"` // its fencing token; never decreases
+	Taken    bool            `json:"taken,omitempty"` // nothing has begun under that token; set by Take, a write can only end it
 	Progress Progress        `json:"progress"`
 	Prepared source.Prepared `json:"prepared"` // restore: recorded before the swap
 
@@ -200,7 +201,8 @@ type Tasks interface {
 	Tasks(ctx context.Context, f TaskFilter) ([]Task, error)
 	// Take is the first write under a claim, and its re-validation (PROTOCOL.md 25): it sets run, node and token where
 	// the stored token is smaller and the state is not final, raises Attempt by one, leaves the state as it was, and
-	// returns the row as it was before. ErrFinal when the task has ended, ErrFenced when the guard does not stand.
+	// returns the row as it was before. A row that was taken, and under whose token nothing has begun since, is on
+	// its next attempt already: holders who found something away, or who died early, use up none. ErrFinal when the task has ended, ErrFenced when the guard does not stand.
 	Take(ctx context.Context, g Guard, id, node string) (before Task, err error)
 	// Write makes a guarded change; the stored token must be g.Token. ErrFenced, ErrFinal as above. Identity and
 	// ownership (id, type, token, run, node, creation time) stay as stored whatever c.Task says; Attempt too, but that

@@ -47,7 +47,7 @@ func AsPlanned(t Task, now time.Time) (Task, error) {
 			return Task{}, fmt.Errorf("plan task %s: a name of %d bytes: at most %d", t.ID, len(name), MaxName)
 		}
 	}
-	t.State, t.Attempt, t.Token, t.Run, t.Node, t.CancelBy = Planned, 0, 0, "", "", ""
+	t.State, t.Attempt, t.Token, t.Taken, t.Run, t.Node, t.CancelBy = Planned, 0, 0, false, "", "", ""
 	if t.Created.IsZero() {
 		t.Created = now
 	}
@@ -66,7 +66,10 @@ func AfterTake(stored Task, g Guard, node string, now time.Time) (Task, error) {
 	}
 	next := stored
 	next.Token, next.Run, next.Node = g.Token, g.Run, node
-	next.Attempt++
+	if !stored.Taken {
+		next.Attempt++
+	}
+	next.Taken = true
 	next.Updated = now
 	return next, nil
 }
@@ -85,6 +88,7 @@ func AfterWrite(stored Task, g Guard, next Task, now time.Time) (Task, error) {
 	}
 	next.ID, next.Type, next.RunType, next.Created = stored.ID, stored.Type, stored.RunType, stored.Created
 	next.Token, next.Run, next.Node = stored.Token, stored.Run, stored.Node
+	next.Taken = stored.Taken && next.Taken && next.State == Planned && !givesBack // a revert that plans again begins nothing
 	next.MaxAttempts, next.Backup = stored.MaxAttempts, stored.Backup
 	next.CancelBy = ""
 	next.Error, next.Hint = clip(next.Error), clip(next.Hint)

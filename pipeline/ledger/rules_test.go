@@ -60,6 +60,49 @@ func TestAfterTake(t *testing.T) {
 	}
 }
 
+// A take counts an attempt once, until the attempt begins: what is only reverted and planned again has not begun, unless
+// its holder says so.
+func TestAttemptsThatNeverBeganCountOnce(t *testing.T) {
+	row := Task{ID: "t", State: Uploading, Attempt: 1, MaxAttempts: 3}
+	take := func(token uint64) {
+		t.Helper()
+		var err error
+		if row, err = AfterTake(row, Guard{Token: token}, "n", now); err != nil || !row.Taken {
+			t.Fatalf("take: %+v, %v", row, err)
+		}
+	}
+	write := func(edit func(*Task)) {
+		t.Helper()
+		next, err := row, error(nil)
+		edit(&next)
+		if row, err = AfterWrite(row, Guard{Token: row.Token}, next, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counts := func(what string, want int) {
+		t.Helper()
+		if row.Attempt != want {
+			t.Errorf("%s: attempt %d, want %d", what, row.Attempt, want)
+		}
+	}
+	take(2)
+	take(3)
+	counts("taken over twice", 2)
+	write(func(t *Task) { t.State = Planned })
+	take(4)
+	counts("reverted, and taken over again", 2)
+	write(func(t *Task) { t.State, t.Taken = Planned, false })
+	take(5)
+	counts("failed before it began", 3)
+	write(func(t *Task) { t.State, t.Attempt = Planned, 2 })
+	take(6)
+	counts("given back", 3)
+	write(func(t *Task) { t.State = Creating })
+	write(func(t *Task) { t.State, t.Taken = Planned, true })
+	take(7)
+	counts("begun", 4)
+}
+
 func TestAfterWriteKeepsIdentityAndAttempt(t *testing.T) {
 	row := Task{ID: "t", Type: Create, State: Creating, Token: 5, Attempt: 2, MaxAttempts: 3, Run: "r", Node: "n", Backup: "b", Created: now}
 	wish := Task{ID: "other", Type: Restore, State: Uploading, Token: 99, Attempt: 7, MaxAttempts: 99, Run: "x", Node: "y", Backup: "c"}

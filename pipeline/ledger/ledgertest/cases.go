@@ -83,7 +83,13 @@ func takeRaises(b *bench) {
 	}
 	_, err = b.led.Take(b.ctx, heir, "t1", "n2")
 	b.want(err, ledger.ErrFenced, "take twice with one token")
-	_, err = b.led.Take(b.ctx, b.claim("nope", "bb"), "nope", "n2")
+	next := b.recoverer("t1", "bb", "cc")
+	_, err = b.led.Take(b.ctx, next, "t1", "n3")
+	b.must(err, "take over what nobody has begun")
+	if t = b.task("t1"); t.Attempt != 2 || t.Token != next.Token {
+		b.Fatalf("an attempt that never began is counted: %+v", t)
+	}
+	_, err = b.led.Take(b.ctx, b.claim("nope", "cc"), "nope", "n3")
 	b.want(err, ledger.ErrNotFound, "take an unknown task")
 }
 
