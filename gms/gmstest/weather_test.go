@@ -194,3 +194,33 @@ func TestAllStopAndComeBack(t *testing.T) {
 		awaitRecovered(w)
 	})
 }
+
+// All nodes stop as planned at one moment and come back at another: no home is refused, the group goes on.
+func TestAllStopTogetherAndComeBack(t *testing.T) {
+	for round := range 10 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := newApp("work")
+				w := Cluster(t, 3+round%3, a.option())
+				if _, err := w.Node("n1").Group.Claim(t.Context(), "work", "item", 1); err != nil {
+					t.Fatal(err)
+				}
+				cluster := w.Node("n1").Group.ClusterID()
+				begun := time.Now()
+				w.StopTogether(w.Names()...)
+				stopped := time.Since(begun)
+				for _, name := range w.Names() {
+					w.Start(name)
+				}
+				t.Logf("all had stopped after %v, and stand again after %v", stopped, w.AwaitView(w.Names()...))
+				awaitRecovered(w)
+				if got := w.Node("n1").Group.ClusterID(); got != cluster {
+					t.Errorf("cluster %s, before %s", got, cluster)
+				}
+				if list := w.Living()[0].Group.Claims(); len(list) > 0 {
+					t.Errorf("claims left: %+v", list)
+				}
+			})
+		})
+	}
+}

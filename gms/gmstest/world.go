@@ -331,14 +331,31 @@ func (w *World) Kill(names ...string) {
 // Stop stops a node as planned and waits for it. settled names components of which it has no work left; see Group.Stop.
 func (w *World) Stop(name string, settled ...string) {
 	w.t.Helper()
-	n := w.Node(name)
-	if !n.Alive() {
-		w.t.Fatalf("stop %s: %v", name, errDead)
-	}
-	n.setLife(stopping)
+	w.stop([]string{name}, settled)
+}
+
+// StopTogether stops nodes as planned, all at one moment, and waits for them.
+func (w *World) StopTogether(names ...string) {
+	w.t.Helper()
+	w.stop(names, nil)
+}
+
+func (w *World) stop(names, settled []string) {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := n.end(ctx, settled...); err != nil {
-		w.t.Errorf("stop %s: %v", name, err)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, name := range names {
+		n := w.Node(name)
+		if !n.Alive() {
+			w.t.Fatalf("stop %s: %v", name, errDead)
+		}
+		n.setLife(stopping)
+		all.Go(func() {
+			if err := n.end(ctx, settled...); err != nil {
+				w.t.Errorf("stop %s: %v", name, err)
+			}
+		})
 	}
 }
