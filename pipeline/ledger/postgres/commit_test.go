@@ -12,14 +12,20 @@ func (b *bench) through() (*Ledger, *proxy) {
 	p := newProxy(b.T, b.dsn)
 	cfg := configOf(p.dsn)
 	cfg.MaxConns = 2
-	return mustOpen(b.T, cfg), p
+	led := mustOpen(b.T, cfg)
+	b.until("2", listening) // from now on only calls send anything
+	return led, p
 }
+
+// listening counts the ledgers that listen.
+const listening = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`
 
 const uploads = `SELECT count(*) FROM fencepost_ledger.task_states WHERE task = 't1' AND state = 'uploading'`
 
 // The answer to COMMIT is lost, after the server has committed and (on a session that had not prepared its statements)
 // before it got any of it: either way the write is made once, and its caller is told so.
 func TestLostAnswerToCommit(t *testing.T) {
+	t.Parallel()
 	for _, warm := range []bool{false, true} {
 		b := open(t)
 		led, p := b.through()
@@ -83,6 +89,7 @@ func (b *bench) lostAnd(committed bool, g ledger.Guard, row ledger.Task, then fu
 // The run is shut out before the outcome of its last write is known: what was committed was written, what was not is
 // fenced.
 func TestLostAnswerThenShutOut(t *testing.T) {
+	t.Parallel()
 	for _, committed := range []bool{true, false} {
 		b := open(t)
 		g, row := b.take("t1", "aa")
@@ -102,6 +109,7 @@ func TestLostAnswerThenShutOut(t *testing.T) {
 
 // A successor has written since: the history still tells that the lost write was made.
 func TestLostAnswerThenTakenOver(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
 	err := b.lostAnd(true, g, row, func() {
@@ -125,6 +133,7 @@ func TestLostAnswerThenTakenOver(t *testing.T) {
 
 // Another write of the same claim came between: nobody can tell, so the caller is told to read.
 func TestLostAnswerThenWrittenOver(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
 	err := b.lostAnd(false, g, row, func() {
@@ -142,6 +151,7 @@ func TestLostAnswerThenWrittenOver(t *testing.T) {
 
 // The server ends all sessions, as it does when it is restarted: calls go on, nothing is lost, nothing is done twice.
 func TestEndedSessions(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
 	for i := range 5 {
@@ -158,6 +168,7 @@ func TestEndedSessions(t *testing.T) {
 
 // A server that is away for longer than a call may take: ErrUnavailable, from every call, and all is well when it is back.
 func TestServerAway(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	p := newProxy(t, b.dsn)
 	cfg := configOf(p.dsn)

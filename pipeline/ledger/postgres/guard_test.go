@@ -36,6 +36,7 @@ const sharedLocks = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' A
 
 // The guard is read after the lock was given: a write that waited for a shut-out sees what it did.
 func TestGuardIsReadUnderTheLock(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
 	release := pg.Server(t).Hold(t, nameIn(t, b.dsn), fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", runLock("aa")))
@@ -52,6 +53,7 @@ func TestGuardIsReadUnderTheLock(t *testing.T) {
 // A writer that has read "not shut out" and is stopped before it writes: the shut-out ends its session, and what it writes
 // later takes no effect. This is where a plain reading of the guard row leaks.
 func TestWriterStoppedAfterTheGuardWritesNothing(t *testing.T) {
+	t.Parallel()
 	for _, stage := range []string{"update", "commit"} {
 		t.Run(stage, func(t *testing.T) {
 			b := open(t)
@@ -88,6 +90,7 @@ func TestWriterStoppedAfterTheGuardWritesNothing(t *testing.T) {
 // A process stopped inside a transaction, by all that its session says: it holds the run's lock and the task's row for
 // ever. Its session is ended.
 func TestStoppedZombieDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, _ := b.take("t1", "aa")
 	pg.Server(t).Hold(t, nameIn(t, b.dsn), fmt.Sprintf(`SELECT set_config('application_name', '%s', true);
@@ -111,6 +114,7 @@ func TestStoppedZombieDoesNotBlock(t *testing.T) {
 // A session that holds the run's lock and cannot be told from others is waited for: the shut-out does not return before
 // that transaction has ended. (Setting the guard row alone would.)
 func TestShutOutWaitsForTransactionsUnderWay(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	for name, key := range map[string]int64{"run": runLock("aa"), "fence": fenceLock(ledger.Fence{Component: "backup", Node: "node-aa", Run: "aa"})} {
 		release := pg.Server(t).Hold(t, nameIn(t, b.dsn), fmt.Sprintf("SELECT pg_advisory_xact_lock_shared(%d)", key))
@@ -133,6 +137,7 @@ func TestShutOutWaitsForTransactionsUnderWay(t *testing.T) {
 // Eight living writers of the dead run, one after the other and all at once, do not keep the shut-out from its locks, and
 // nothing they write later takes effect.
 func TestLivingWritersDoNotStarveTheShutOut(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	writers := mustOpen(t, func() Config { c := configOf(b.dsn); c.MaxConns = 8; return c }())
 	var wrote atomic.Int64
@@ -176,6 +181,7 @@ func TestLivingWritersDoNotStarveTheShutOut(t *testing.T) {
 // Rule 23: a later recoverer shuts out the earlier holder of the fence too, in the middle of its write, though that run
 // is open and goes on with other work.
 func TestEarlierHolderOfTheFenceIsShutOut(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	second := mustOpen(t, configOf(b.dsn))
 	b.take("t1", "aa")
@@ -223,6 +229,7 @@ func TestEarlierHolderOfTheFenceIsShutOut(t *testing.T) {
 
 // A recoverer writes only after it has shut out.
 func TestFenceWithoutShutOutWritesNothing(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "bb")
 	f := b.fence("aa", "bb")
@@ -237,6 +244,7 @@ func TestFenceWithoutShutOutWritesNothing(t *testing.T) {
 
 // A run that is shut out before it ever wrote does not begin.
 func TestShutOutBeforeTheFirstWrite(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.plan("t1")
 	token, err := b.group.Claim("backup", "t1", "aa")

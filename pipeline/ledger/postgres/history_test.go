@@ -10,6 +10,7 @@ import (
 )
 
 func TestHistoryAndEvents(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
 	for range 3 { // progress is no step
@@ -75,6 +76,7 @@ func TestHistoryAndEvents(t *testing.T) {
 // The same ten handled rows are never looked at again; a row that another node holds is left to it; one whose handling
 // failed comes again.
 func TestErrorsAreHandledOnceOldestFirst(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	for i := range 5 {
 		g, _ := b.take(fmt.Sprintf("t%d", i), "aa")

@@ -39,6 +39,7 @@ func TestLineageProblems(t *testing.T) {
 
 // A ledger of another group is refused until it is adopted; then the other group's node writes no more.
 func TestForeignLedger(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
 	other := configOf(b.dsn)
@@ -67,6 +68,7 @@ func TestForeignLedger(t *testing.T) {
 
 // Results raise the mark, progress does not, and the group is told.
 func TestMarkIsRaisedByResults(t *testing.T) {
+	t.Parallel()
 	var told []uint64
 	b := open(t, func(c *Config) { c.Marked = func(_ context.Context, token uint64) { told = append(told, token) } })
 	mark := func() string { return b.text(`SELECT mark FROM fencepost_ledger.lineage`) }
@@ -98,6 +100,7 @@ func TestMarkIsRaisedByResults(t *testing.T) {
 
 // A ledger whose mark is below the group's is an older copy: it is refused, and frozen for the nodes that use it already.
 func TestOlderCopyIsFrozen(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
 	ahead := configOf(b.dsn)
@@ -126,6 +129,7 @@ func TestOlderCopyIsFrozen(t *testing.T) {
 // A server that comes back without the last results (a standby promoted too early, a restored dump) is noticed by the
 // nodes that run, since their sessions broke.
 func TestServerPutBackInTime(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ back string }{
 		"without results": {`UPDATE fencepost_ledger.lineage SET mark = 0`},
 		"another ledger":  {`UPDATE fencepost_ledger.lineage SET ledger = 'x'`},
@@ -146,6 +150,7 @@ func TestServerPutBackInTime(t *testing.T) {
 
 // A guard row that is gone means that the ledger is not the one that the run wrote to.
 func TestLostGuardRow(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	b.plan("t1")
 	token, err := b.group.Claim("backup", "t1", "aa")

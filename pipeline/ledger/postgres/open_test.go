@@ -33,6 +33,7 @@ func TestConfigIsChecked(t *testing.T) {
 
 // Whatever is wrong with the server or the DSN is said in one sentence with a hint, and no secret is in either.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	s := pg.Server(t)
 	db := s.Database(t)
 	name := nameIn(t, db)
@@ -110,6 +111,7 @@ func TestFacts(t *testing.T) {
 
 // Of several hosts the one that takes writes is used.
 func TestSeveralHosts(t *testing.T) {
+	t.Parallel()
 	s := pg.Server(t)
 	name := nameIn(t, s.Database(t))
 	dsn := fmt.Sprintf("host=127.0.0.1,127.0.0.1 port=1,%d user=postgres password='%s' dbname='%s' sslmode=disable", s.Port, s.Password, name)
@@ -125,6 +127,7 @@ func TestSeveralHosts(t *testing.T) {
 
 // Settings of the role do not reach the ledger's sessions: a commit that was answered is on disk, and nothing waits for ever.
 func TestSettingsAreOurs(t *testing.T) {
+	t.Parallel()
 	s := pg.Server(t)
 	dsn := s.Database(t)
 	s.Exec(t, "postgres", `DROP ROLE IF EXISTS hasty; CREATE ROLE hasty LOGIN SUPERUSER PASSWORD 'h';
@@ -145,6 +148,7 @@ func TestSettingsAreOurs(t *testing.T) {
 
 // Five nodes open one empty database at once: one makes the tables, all agree on one ledger.
 func TestFiveOpenAtOnce(t *testing.T) {
+	t.Parallel()
 	dsn := pg.Server(t).Database(t)
 	var wg sync.WaitGroup
 	leds := make([]*Ledger, 5)
@@ -174,6 +178,7 @@ func TestFiveOpenAtOnce(t *testing.T) {
 
 // A ledger of each released version is brought up by Open, and works.
 func TestUpFromEveryVersion(t *testing.T) {
+	t.Parallel()
 	last, err := newest()
 	if err != nil {
 		t.Fatal(err)
@@ -219,6 +224,7 @@ func configOfChecked(t *testing.T, dsn string) Config {
 
 // A role that owns nothing but its schema is enough, and may end the sessions of its fellows.
 func TestOrdinaryRole(t *testing.T) {
+	t.Parallel()
 	s := pg.Server(t)
 	name := nameIn(t, s.Database(t))
 	s.Exec(t, "postgres", `DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN PASSWORD 'p'`)

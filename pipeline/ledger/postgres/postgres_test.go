@@ -8,6 +8,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	ledgertest.Run(t, func(t *testing.T) (ledger.Ledger, ledgertest.Group) {
 		b := open(t)
 		return b.led, b.group

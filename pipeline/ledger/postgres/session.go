@@ -78,6 +78,7 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 		delete(pc.ConnConfig.RuntimeParams, name) // what matters is set when the session begins
 	}
 	pc.ConnConfig.RuntimeParams["application_name"] = "fencepost ledger"
+	pc.ConnConfig.RuntimeParams["statement_timeout"] = "30s" // a role's own could end even the making of the settings
 	dialer := net.Dialer{Timeout: c.Timeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	pc.ConnConfig.DialFunc = dialer.DialContext
 	if severalServers(pc.ConnConfig) && pc.ConnConfig.ValidateConnect == nil {
