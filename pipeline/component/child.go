@@ -60,7 +60,7 @@ func (r *Runner) child(ctx, run context.Context, c claimed, k *tickets) result {
 	}
 	// Not proven to have stopped: the claim and its place stay, and somebody waits for the end, however late.
 	r.mu.Lock()
-	r.stuck[c.claim] = nil
+	r.stuck[c.claim] = struct{}{}
 	r.running.Add(1) // the tick that runs this child is registered still
 	r.mu.Unlock()
 	go func() {

@@ -160,7 +160,7 @@ func (c *Config) check() error {
 	case c.QueryLimit < 0:
 		return errors.New("QueryLimit is negative")
 	case c.Jitter > 0.9:
-		return fmt.Errorf("Jitter is %v: want up to 0.9", c.Jitter)
+		return fmt.Errorf("jitter is %v: want up to 0.9", c.Jitter)
 	}
 	return nil
 }

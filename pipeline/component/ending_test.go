@@ -17,7 +17,7 @@ func TestStopEndsWork(t *testing.T) {
 		var causes []error
 		cfg, _ := w.boot("n1").config("c", func(ctx context.Context, j Job) (Report, error) {
 			<-ctx.Done()
-			causes = append(causes, context.Cause(ctx))
+			w.set(func() { causes = append(causes, context.Cause(ctx)) })
 			if j.Item.ID == "i001" {
 				return Report{}, nil // it was done in time after all
 			}
@@ -98,8 +98,10 @@ func TestCancelGraceKillProof(t *testing.T) {
 			t.Errorf("after %s: %+v", d, tick)
 		}
 		eventually(t, w, "i000", "c", "it did not end within its time limit (and 1 more failures)")
-		if e := w.item("c", "i000").Events[0]; !e.Start.Equal(began) || e.Attempt != 1 {
-			t.Errorf("event: %+v: its time is the start of the work", e)
+		for _, e := range w.item("c", "i000").Events {
+			if !e.Start.Equal(began) || e.Attempt != 1 {
+				t.Errorf("event: %+v: its time is the start of the work", e)
+			}
 		}
 		if held := w.claimed(); len(held) > 0 {
 			t.Errorf("claims left: %v", held)
@@ -214,7 +216,7 @@ func TestNoRetryAndUnpreservableAndAble(t *testing.T) {
 		w.add(numbered(3)...)
 		tries := map[string]int{}
 		cfg, _ := w.boot("n1").config("c", func(_ context.Context, j Job) (Report, error) {
-			tries[j.Item.ID]++
+			w.set(func() { tries[j.Item.ID]++ })
 			if j.Item.ID == "i001" {
 				return Report{Unpreservable: true}, nil
 			}
@@ -234,6 +236,52 @@ func TestNoRetryAndUnpreservableAndAble(t *testing.T) {
 		eventually(t, w, "i001", "c")
 		if rec := w.item("c", "i001").Record; rec.Failures != 0 {
 			t.Errorf("as if it had never been: %+v", rec)
+		}
+	})
+}
+
+// TestLateEndIsStoredWithPatience: work that ends long after its tick is stored like any other, also when the group is
+// out of reach just then.
+func TestLateEndIsStoredWithPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.add(numbered(1)...)
+		cfg, _ := w.boot("n1").config("c", func(context.Context, Job) (Report, error) {
+			time.Sleep(5 * time.Hour)
+			return Report{}, nil
+		})
+		r := mustRunner(t, cfg)
+		if tick := r.RunOnce(t.Context()); tick.NotStopped != 1 {
+			t.Errorf("tick: %+v", tick)
+		}
+		w.set(func() { w.groupOff = true })
+		time.Sleep(10 * time.Hour)
+		eventually(t, w, "i000", "c")
+		w.set(func() { w.groupOff = false })
+		eventually(t, w, "i000", "c", "it did not end within its time limit")
+		if held := w.claimed(); len(held) > 0 {
+			t.Errorf("claims left: %v", held)
+		}
+	})
+}
+
+// TestQuarantineIsSeenUnderTheClaim: the index does not know yet that an item waits for an operator.
+func TestQuarantineIsSeenUnderTheClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.lag = time.Minute
+		w.add(numbered(2)...)
+		for i, rec := range []Record{{Quarantined: true}, {NotBefore: time.Now().Add(time.Hour)}} {
+			f := w.items[fmt.Sprintf("i%03d", i)]
+			f.records["c"] = append(f.records["c"], at[Record]{time.Now(), rec})
+		}
+		cfg, _ := w.boot("n1").config("c", func(_ context.Context, j Job) (Report, error) {
+			t.Errorf("%s is worked on", j.Item.ID)
+			return Report{}, nil
+		})
+		cfg.SimultaneousProcesses = 2
+		if tick := mustRunner(t, cfg).RunOnce(t.Context()); tick.Stale != 2 {
+			t.Errorf("tick: %+v", tick)
 		}
 	})
 }

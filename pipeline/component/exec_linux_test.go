@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // parentEnv makes this test binary a parent that starts work and waits: its value is the script.
@@ -31,37 +32,50 @@ func TestMain(m *testing.M) {
 
 // The parent dies and its children live on.
 func TestFaultParentDies(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "alive")
-	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
+	dir := t.TempDir()
+	alive, never := filepath.Join(dir, "alive"), filepath.Join(dir, "never")
+	if out, err := exec.Command("mkfifo", alive, never).CombinedOutput(); err != nil {
 		t.Fatalf("mkfifo: %v %s", err, out)
 	}
+	t.Cleanup(func() { // a child that lives on after all ends now
+		if f, err := os.OpenFile(never, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			_ = f.Close()
+		}
+	})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	parent := exec.Command(self)
-	parent.Env = append(os.Environ(), parentEnv+"=exec 9>"+fifo+"; echo ready >&9; while :; do read x <"+fifo+".never; done")
-	if out, err := exec.Command("mkfifo", fifo+".never").CombinedOutput(); err != nil {
-		t.Fatalf("mkfifo: %v %s", err, out)
-	}
+	parent.Env = append(os.Environ(), parentEnv+"=exec 9>"+alive+"; echo ready >&9; read x <"+never)
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(fifo)
+	f, err := os.Open(alive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	alive := bufio.NewReader(f)
-	if line, err := alive.ReadString('\n'); err != nil || line != "ready\n" {
+	reader := bufio.NewReader(f)
+	if line, err := reader.ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("the child says %q, %v", line, err)
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	if _, err := alive.ReadByte(); !errors.Is(err, io.EOF) { // ends only when the child has
-		t.Errorf("the child lives on: %v", err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := reader.ReadByte() // returns only when all that had the pipe have ended
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("read from the child: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the child lives on")
 	}
 }
 

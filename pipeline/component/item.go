@@ -16,7 +16,7 @@ type Event struct {
 // Item is a thing that is worked on, as one component sees it.
 type Item struct {
 	Type      string    `json:"type"`
-	ID        string    `json:"id"`
+	ID        string    `json:"id"` // names the item in claims: unique among all that the component's index knows
 	RoundTrip int       `json:"round_trip"`
 	ChangedAt time.Time `json:"changed_at"`
 	Events    []Event   `json:"events"` // in the order in which they were stored

@@ -18,9 +18,11 @@ const (
 
 const (
 	// MaxFailures bounds the failures of a report; one overflow entry follows them.
-	MaxFailures = 100
-	// MaxText bounds each text of a report, in bytes.
-	MaxText = 4 << 10
+	MaxFailures = 20
+	// MaxText bounds each text of a report, MaxWord each item and type in it, in bytes: a report fits into one value of
+	// the state cache (64 KiB).
+	MaxText = 1 << 10
+	MaxWord = 128
 )
 
 // Failure is one thing that went wrong.
@@ -49,7 +51,7 @@ func (r *Report) Fail(f Failure) {
 		r.More++
 		return
 	}
-	r.Failures = append(r.Failures, Failure{cut(f.Item), cut(f.Type), cut(f.Text), cut(f.Details)})
+	r.Failures = append(r.Failures, Failure{cut(f.Item, MaxWord), cut(f.Type, MaxWord), cut(f.Text, MaxText), cut(f.Details, MaxText)})
 }
 
 // List returns the failures for people and for storing: where some found no room, one entry at the end says how many.
@@ -67,9 +69,9 @@ func (r Report) Details() string {
 	case n == 0:
 		return ""
 	case n == 1 || len(r.Failures) == 0:
-		return cut(r.List()[0].Text)
+		return cut(r.List()[0].Text, MaxText)
 	default:
-		return cut(fmt.Sprintf("%s (and %d more failures)", r.Failures[0].Text, n-1))
+		return cut(fmt.Sprintf("%s (and %d more failures)", r.Failures[0].Text, n-1), MaxText)
 	}
 }
 
@@ -151,11 +153,11 @@ func (r *Report) UnmarshalJSON(text []byte) error {
 }
 
 // cut bounds a text without breaking a character.
-func cut(s string) string {
-	if len(s) <= MaxText {
+func cut(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	end := MaxText - len("…")
+	end := most - len("…")
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}

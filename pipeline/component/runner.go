@@ -19,8 +19,8 @@ type Runner struct {
 	mu       sync.Mutex
 	started  bool
 	stopped  bool
-	occupied int           // claims that are worked on or may be, the room that ticks have reserved included
-	stuck    map[Claim]any // not proven to have stopped
+	occupied int                // claims that are worked on or may be, the room that ticks have reserved included
+	stuck    map[Claim]struct{} // not proven to have stopped
 	total    Counts
 	skips    skips
 	running  sync.WaitGroup // ticks, children, the timer
@@ -31,7 +31,7 @@ func New(cfg Config) (*Runner, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, wake: make(chan struct{}, 1), stuck: make(map[Claim]any), skips: make(skips)}
+	r := &Runner{cfg: cfg, wake: make(chan struct{}, 1), stuck: make(map[Claim]struct{}), skips: make(skips)}
 	r.base, r.end = context.WithCancelCause(context.Background())
 	return r, nil
 }
@@ -126,6 +126,9 @@ func (r *Runner) loop(ctx context.Context) {
 		}
 		began := time.Now()
 		t := r.RunOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
 		if t.Err != nil && !errors.Is(t.Err, ErrBusy) && !errors.Is(t.Err, ErrStopped) {
 			r.cfg.Logger.WarnContext(ctx, "tick", "code", int(t.Code()), "err", t.Err)
 		}

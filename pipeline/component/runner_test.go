@@ -245,6 +245,32 @@ func (s slowClaims) TryClaim(ctx context.Context, component, item string, roundT
 	return Claim{}, ctx.Err()
 }
 
+// oneSilent does not answer the first claim.
+type oneSilent struct {
+	*client
+	asked int
+}
+
+func (o *oneSilent) TryClaim(ctx context.Context, component, item string, roundTrip int) (Claim, error) {
+	if o.asked++; o.asked == 1 {
+		<-ctx.Done()
+		return Claim{}, ctx.Err()
+	}
+	return o.client.TryClaim(ctx, component, item, roundTrip)
+}
+
+func TestOneClaimWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.add(numbered(2)...)
+		cfg, c := w.boot("n1").config("c", nothing)
+		cfg.Claims = &oneSilent{client: c}
+		if tick := mustRunner(t, cfg).RunOnce(t.Context()); tick.Unknown != 1 || tick.Done != 1 || tick.Code() != ExitDone {
+			t.Errorf("tick: %+v", tick)
+		}
+	})
+}
+
 func TestClaimsWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -270,7 +296,7 @@ func TestBadConfigs(t *testing.T) {
 		"Simultaneous": func(c *Config) { c.SimultaneousProcesses = 257 },
 		"durations":    func(c *Config) { c.Grace = -1 },
 		"QueryLimit":   func(c *Config) { c.QueryLimit = -1 },
-		"Jitter":       func(c *Config) { c.Jitter = 1 },
+		"jitter is":    func(c *Config) { c.Jitter = 1 },
 	} {
 		cfg := ok
 		change(&cfg)

@@ -162,6 +162,7 @@ func (r *Runner) wanted(items []Item) []Item {
 // claim tries items in order until there are room claims, the time is over, or three tries in a row had no answer.
 func (r *Runner) claim(ctx context.Context, items []Item, room int, until time.Time, t *Tick) []claimed {
 	var out []claimed
+	var unknown error
 	silent := 0
 	for _, it := range items {
 		if len(out) == room || silent == 3 || ctx.Err() != nil || !time.Now().Before(until) {
@@ -180,8 +181,11 @@ func (r *Runner) claim(ctx context.Context, items []Item, room int, until time.T
 		default:
 			t.Unknown++
 			silent++
-			t.Err = fmt.Errorf("claim %s: %w", ItemLock(r.cfg.Component, it.ID, it.RoundTrip), err)
+			unknown = fmt.Errorf("claim %s: %w", ItemLock(r.cfg.Component, it.ID, it.RoundTrip), err)
 		}
+	}
+	if len(out) == 0 {
+		t.Err = unknown // some that are had are enough for a tick
 	}
 	return out
 }

@@ -73,6 +73,8 @@ func TestClockChanges(t *testing.T) {
 			"2026-11-01T06:10:00Z", "11-02T01:45-0500"},
 		{"asked at the gap's end itself", "America/New_York", "30 2 * * *",
 			"2026-03-08T07:00:00Z", "03-09T02:30-0400"},
+		{"asked a second before the gap's end", "America/New_York", "30 2 * * *",
+			"2026-03-08T06:59:59Z", "03-08T03:00-0400 03-09T02:30-0400"},
 		{"every is real time", "America/New_York", "@every 90m",
 			"2026-03-08T06:00:00Z", "03-08T03:30-0400 03-08T05:00-0400"},
 		{"Berlin's gap", "Europe/Berlin", "15 2 * * *",
