@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
 // endings remembers when this replica applied the last entry that ended a holder: the closing of a run, and each
@@ -32,6 +33,9 @@ func (e *endings) note(m *state.Machine, changes []state.Change, now time.Durati
 			e.at[ending{run: c.Run.ID}] = now
 			ended = true
 		case state.AppointmentEnded:
+			if c.Recovery.GetState() != wire.RecoveryState_RECOVERY_RAISED {
+				continue // it never held the fence
+			}
 			dead, _ := state.RunIDOf(c.Recovery.GetRun())
 			e.at[ending{c.Recovery.GetComponent(), dead}] = now
 		case state.RecoveryEnded:
@@ -59,8 +63,18 @@ func (e *endings) restored(now time.Duration) {
 	e.floor = now
 }
 
-// wait is what is left of a TTL since the last holder ended.
-func (e *endings) wait(component string, run state.RunID, now, ttl time.Duration) time.Duration {
-	since := max(e.floor, e.at[ending{run: run}], e.at[ending{component, run}])
-	return max(0, since+ttl-now)
+// leases are how long a holder may go on after it was last heard of: a run for ttl, a fence for fence.
+type leases struct{ ttl, fence time.Duration }
+
+// wait is what is left until the local deadline of every former holder has passed: of the dead run's lease, and of the
+// fence of whoever was handed over, which outlives its run's lease where it is the longer one.
+func (e *endings) wait(component string, run state.RunID, now time.Duration, l leases) time.Duration {
+	left := func(since, limit time.Duration) time.Duration {
+		if since == 0 {
+			return 0 // there was none
+		}
+		return since + limit - now
+	}
+	longest := max(l.ttl, l.fence)
+	return max(0, left(e.floor, longest), left(e.at[ending{run: run}], l.ttl), left(e.at[ending{component, run}], longest))
 }

@@ -148,13 +148,14 @@ func (g *Group) AcquireFence(ctx context.Context, a Appointment) (Fence, error) 
 	return Fence{Appointment: a, Token: r.GetToken(), Sent: sent, LeaseWait: g.leaseWait(a)}, nil
 }
 
-// leaseWait counts a full TTL from when this node applied the last entry that ended a holder.
+// leaseWait counts from when this node applied the entries that ended holders.
 func (g *Group) leaseWait(a Appointment) time.Duration {
+	l := leases{ttl: g.cfg.Timing.TTL, fence: g.cfg.FenceTTL}
 	id, err := parseRun(a.Run)
 	if err != nil {
-		return g.cfg.Timing.TTL
+		return max(l.ttl, l.fence)
 	}
-	return g.rep.leaseWait(a.Component, id, g.cfg.Timing.TTL)
+	return g.rep.leaseWait(a.Component, id, l)
 }
 
 // RenewFence has this run's renewals name the fence whenever due answers true, until stop is called. The context it

@@ -162,10 +162,10 @@ func (r *replica) audited() (index uint64, mark state.AuditMarked) {
 }
 
 // leaseWait is how long it takes until the lease of every earlier holder of a fence has run out.
-func (r *replica) leaseWait(component string, dead state.RunID, ttl time.Duration) time.Duration {
+func (r *replica) leaseWait(component string, dead state.RunID, l leases) time.Duration {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.endings.wait(component, dead, r.clock.Now(), ttl)
+	return r.endings.wait(component, dead, r.clock.Now(), l)
 }
 
 // take hands over the changes since the last call, and a channel that is closed at the next entry.

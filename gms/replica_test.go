@@ -133,13 +133,15 @@ func TestReplicaThatDivergesEndsTheGroup(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md 22: the wait counts from the last entry that ended a holder, and a snapshot in between counts as one.
+// PROTOCOL.md 22: the wait counts from the last entry that ended a holder, and a snapshot in between counts as one. Who
+// was appointed without having raised the fence held nothing; who held it may go on for the fence's own TTL, which can be
+// longer than its run's lease.
 func TestLeaseWaitCountsFromTheLastHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const ttl = 3 * time.Second
+		const ttl, fence = 3 * time.Second, 30 * time.Second
 		g := newLooseGroup(t)
 		g.settle()
-		wait := func() time.Duration { return g.rep.leaseWait("c", runOf(2), ttl) }
+		wait := func() time.Duration { return g.rep.leaseWait("c", runOf(2), leases{ttl: ttl, fence: fence}) }
 		g.must(closeCommand(2, "n2", wire.Evidence_EVIDENCE_LAPSED))
 		if w := wait(); w != ttl {
 			t.Errorf("at the closing: %v", w)
@@ -153,16 +155,24 @@ func TestLeaseWaitCountsFromTheLastHolder(t *testing.T) {
 			t.Errorf("after the TTL: %v", w)
 		}
 		g.must(g.move("c", 2))
-		if w := wait(); w != ttl {
+		if w := wait(); w != 0 {
+			t.Errorf("after an appointment that was never acquired: %v", w)
+		}
+		g.raise("c", 2)
+		g.must(g.move("c", 2))
+		if w := wait(); w != fence {
 			t.Errorf("right after a hand-over: %v", w)
 		}
 		pass(time.Second)
+		if w := wait(); w != fence-time.Second {
+			t.Errorf("a second after a hand-over: %v", w)
+		}
 		data := g.snapshot()
 		pass(5 * time.Second)
 		if err := g.rep.Restore(bytes.NewReader(data)); err != nil {
 			t.Fatal(err)
 		}
-		if w := wait(); w != ttl {
+		if w := wait(); w != fence {
 			t.Errorf("after a snapshot that may hide hand-overs: %v", w)
 		}
 	})
@@ -182,10 +192,24 @@ func (g *looseGroup) move(component string, n byte) *wire.Command {
 	return cmd
 }
 
+// raise has the appointee acquire the fence.
+func (g *looseGroup) raise(component string, n byte) {
+	g.t.Helper()
+	var cmd *wire.Command
+	g.rep.read(func(m *state.Machine) {
+		r, _ := m.Recovery(component, runOf(n))
+		cmd = &wire.Command{Run: r.GetAppointee(), Op: &wire.Command_Acquire{Acquire: &wire.Acquire{
+			Recovery: &wire.RecoveryRef{Component: component, Run: r.GetRun(), Index: r.GetIndex()},
+		}}}
+	})
+	g.must(cmd)
+}
+
 func TestEndingsAreForgottenWithTheirRecovery(t *testing.T) {
 	g := newLooseGroup(t)
 	g.settle()
 	g.must(closeCommand(2, "n2", wire.Evidence_EVIDENCE_LAPSED))
+	g.raise("c", 2)
 	g.must(g.move("c", 2))
 	if n := len(g.rep.endings.at); n != 2 {
 		t.Errorf("%d endings are kept, want that of the run and that of the first appointee", n)
