@@ -26,7 +26,9 @@ func (w *Warden) do(a act) {
 		w.upAt = time.Now()
 		w.tellSupervisor("READY=1", "STATUS=the node is up")
 	case failA:
-		w.cfg.Logger.Error("warden: "+a.cause, "pid", w.node.ident.PID, "run", w.run.text())
+		if !w.m.final || !w.m.exit.byItself() {
+			w.cfg.Logger.Error("warden: "+a.cause, "pid", w.node.ident.PID, "run", w.run.text())
+		}
 		if err := w.keeper.Fail(a.cause); !errors.Is(err, home.ErrNotSealed) {
 			w.warn("mark the home failed", err)
 		}

@@ -108,20 +108,24 @@ func (c *Child) Beat() { c.seat.Beat() }
 // Orphaned is closed when the warden has died and none has come in its place within the policy's time: the node stops.
 func (c *Child) Orphaned() <-chan struct{} { return c.orphaned }
 
-// Close leaves the home: the last act of a node that ends in order (inOrder: with code 0). It waits for the child's own
-// goroutine. Calling it again does nothing.
-func (c *Child) Close(inOrder bool) error {
+// Parting is what a node says when it ends.
+type Parting string
+
+// Partings.
+const (
+	InOrder Parting = "in order" // it was asked to, or has nothing more to do: code 0
+	GaveUp  Parting = "gave up"  // it says in its exit code what is wrong, and would say so again: it is not restarted
+	Failed  Parting = "failed"   // a restart may help
+)
+
+// Close leaves the home: the last act of a node that ends by itself. It waits for the child's own goroutine. Calling it again
+// does nothing.
+func (c *Child) Close(p Parting) error {
 	var err error
 	c.once.Do(func() {
 		close(c.closing)
 		c.watching.Wait()
-		word := ""
-		if inOrder {
-			word = partedInOrder
-		}
-		err = c.seat.Leave(word)
+		err = c.seat.Leave(string(p))
 	})
 	return err
 }
-
-const partedInOrder = "in order"

@@ -17,7 +17,7 @@
 //	child, err := warden.Inside(ctx) // nil, nil: no warden started this process
 //	...
 //	child.Beat()                     // when it is up, and again with each piece of progress
-//	child.Close(true)                // the last act, when it ends in order
+//	child.Close(warden.InOrder)      // the last act, when it ends by itself
 //
 // # The life of a node
 //
@@ -45,7 +45,8 @@
 //   - Only the home's volatile part is swept. The warden does not know where the node keeps its log and its votes.
 //   - A node that dies again and again is started Policy.Restarts times within Policy.Window, after growing pauses. Then the
 //     outcome is code 6, the home stays closed, and the evidence of each death is in it.
-//   - A node that never came up and ended with an exit code has said what is wrong: its code is the warden's.
+//   - A node that never came up and ended with an exit code, or that said GaveUp, has said what is wrong: its code is the
+//     warden's.
 //   - A node that ends with code 0 wanted to; it is not started again.
 //   - A node whose beats stop is asked for its stacks (SIGQUIT), then killed. Time in which the warden itself did not run does
 //     not count against it.

@@ -25,10 +25,10 @@ const (
 
 // Exit is how a node process ended.
 type Exit struct {
-	Code    int    // valid without Signal and Unknown
-	Signal  string // that ended it
-	Unknown bool   // it was adopted, and only its parent learns more
-	Left    bool   // it left its seat in order
+	Code    int     // valid without Signal and Unknown
+	Signal  string  // that ended it
+	Unknown bool    // it was adopted, and only its parent learns more
+	Parting Parting // what it said when it left its seat; empty when it did not leave
 }
 
 func (e Exit) String() string {
@@ -43,7 +43,7 @@ func (e Exit) String() string {
 
 // clean: it ended because it wanted to.
 func (e Exit) clean() bool {
-	return e.Signal == "" && (e.Code == 0 && !e.Unknown || e.Unknown && e.Left)
+	return e.Signal == "" && (e.Code == 0 && !e.Unknown || e.Unknown && e.Parting == InOrder)
 }
 
 // byItself: it said why in an exit code.
@@ -218,7 +218,7 @@ func (m *machine) onEnded(now time.Duration, exit Exit) []act {
 	}
 	m.died(now)
 	// A node that never worked and says why in its exit code would say so again.
-	m.final = m.stopping || !m.wasUp && exit.byItself() && !m.hanging
+	m.final = m.stopping || exit.Parting == GaveUp || !m.wasUp && exit.byItself() && !m.hanging
 	m.state = burying
 	cause := "the node " + exit.String()
 	if m.hanging {

@@ -44,7 +44,7 @@ var (
 	up       = []line{{begun{}, "recover", recovering}, {recovered{}, "start", starting}, {started{}, "", running}, {cameUp{}, "ready", running}}
 	death    = line{segv, "fail (the node killed by SIGSEGV), " + deathActs, burying}
 	buriedOK = line{buried{}, "tell quiesced, recover", recovering}
-	errBoom     = errors.New("errBoom")
+	errBoom  = errors.New("errBoom")
 )
 
 func script(parts ...any) (all []line) {
@@ -80,6 +80,10 @@ func TestMachine(t *testing.T) {
 			line{code0, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
 		"came up, then a code: again": {script(up, line{code2, "fail (the node ended with code 2), " + deathActs, burying}, buriedOK,
 			line{recovered{}, "pause 1s", pausing}, line{stopAsked{}, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
+		"came up, then gave up": {script(up, line{ended{Exit{Code: 1, Parting: GaveUp}}, "fail (the node ended with code 1), " + deathActs, burying},
+			line{buried{}, "tell quiesced", finished}), 1, nil},
+		"came up, then failed: again": {script(up, line{ended{Exit{Code: 1, Parting: Failed}}, "fail (the node ended with code 1), " + deathActs, burying}, buriedOK,
+			line{recovered{}, "pause 1s", pausing}, line{stopAsked{}, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
 		"stopped while it is buried": {script(up, death, line{stopAsked{}, "", burying}, line{buried{}, "tell quiesced", finished}), 1, nil},
 		"stopped while it is cleaned": {script(up[:1], line{stopAsked{}, "", recovering}, line{recovered{}, "retire", retiring},
 			line{retired{}, "", finished}), 0, nil},
@@ -92,7 +96,7 @@ func TestMachine(t *testing.T) {
 			line{code2, "fail (the node made no progress and was ended), " + deathActs, burying}, buriedOK,
 			line{recovered{}, "pause 1s", pausing}, line{stopAsked{}, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
 		"adopted, left in order": {script(line{begun{true}, "adopt", running}, line{cameUp{}, "ready", running},
-			line{ended{Exit{Unknown: true, Left: true}}, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
+			line{ended{Exit{Unknown: true, Parting: InOrder}}, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
 		"adopted, died": {script(line{begun{true}, "adopt", running},
 			line{ended{Exit{Unknown: true}}, "fail (the node ended, how is not known), " + deathActs, burying}, buriedOK,
 			line{recovered{}, "pause 1s", pausing}, line{stopAsked{}, "retire", retiring}, line{retired{}, "", finished}), 0, nil},

@@ -54,6 +54,11 @@ func playNode(role, dir string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	case "quitter": // works for a while, and then knows that it must not
+		c.Beat()
+		<-time.After(500 * time.Millisecond)
+		_ = c.Close(GaveUp)
+		return 4
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 	}
@@ -65,10 +70,10 @@ func playNode(role, dir string) int {
 		select {
 		case <-beat.C:
 		case <-told:
-			_ = c.Close(true)
+			_ = c.Close(InOrder)
 			return 0
 		case <-c.Orphaned():
-			_ = c.Close(true)
+			_ = c.Close(InOrder)
 			return 0
 		}
 	}

@@ -116,8 +116,8 @@ func (w *Warden) onExit(exit Exit) {
 	w.node.cut()
 	occ, _ := w.keeper.Occupants()
 	for _, o := range occ {
-		if o.Record.Label == nodeLabel && o.Record.Ident.Run == w.run.text() && !o.Record.In && o.Record.Parting == partedInOrder {
-			exit.Left = true
+		if o.Record.Label == nodeLabel && o.Record.Ident.Run == w.run.text() && !o.Record.In {
+			exit.Parting = Parting(o.Record.Parting)
 		}
 	}
 	w.limit = nil
@@ -196,7 +196,7 @@ func (w *Warden) adoptable() bool {
 func (w *Warden) step(e event) {
 	before := w.m.state
 	acts := w.m.step(time.Since(w.since), e)
-	if w.m.state != before {
+	if w.m.state != before && !w.m.final { // a node that ends for good has said why: nothing is said after it
 		w.cfg.Logger.Debug("warden: "+string(w.m.state), "was", string(before), "event", fmt.Sprintf("%T", e))
 	}
 	for _, a := range acts {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fencepost/fencepost/recovery/home"
 )
 
@@ -186,6 +188,13 @@ func TestNodeSaysWhyItCannotStart(t *testing.T) {
 	}
 }
 
+// TestNodeGivesUp: it worked, and then says itself that a restart would not help.
+func TestNodeGivesUp(t *testing.T) {
+	if out := finish(t, config(t.TempDir(), "quitter")); out.Code != 4 || out.Err != nil {
+		t.Errorf("%+v", out)
+	}
+}
+
 // TestFamilyIsDeadBeforeTheNextSeal: the node is killed with three children, two in sessions of their own, one of which
 // carries no mark and has lost its parent. When the home is cleaned none of them lives.
 func TestFamilyIsDeadBeforeTheNextSeal(t *testing.T) {
@@ -344,7 +353,7 @@ func TestTiedNode(t *testing.T) {
 	end := watch(t, cfg)
 	node, gen := nodeUp(t, dir, 1)
 	for range 50 {
-		endThread()
+		_ = fromDyingThread(func() error { return nil })
 	}
 	if again, g := nodeUp(t, dir, 1); again != node || g != gen {
 		t.Errorf("%v in generation %d became %v in %d: it died with a thread", node, gen, again, g)
@@ -359,26 +368,27 @@ func TestTiedNode(t *testing.T) {
 	within(t, "the tied node dies", func() bool { return node.Liveness() == home.Dead })
 }
 
-// endThread ends one thread of this process: a goroutine that is locked to its thread takes it along.
-func endThread() {
-	done := make(chan struct{})
+// fromDyingThread calls do on a thread that ends right afterwards. The process's first thread never ends: when the goroutine
+// is on that one, it stays there until another one has done it.
+func fromDyingThread(do func() error) error {
+	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		close(done)
+		if unix.Gettid() == os.Getpid() {
+			done <- fromDyingThread(do)
+			runtime.UnlockOSThread()
+			return
+		}
+		done <- do()
 	}()
-	<-done
+	return <-done
 }
 
 // TestThreadDeath shows what the starter's lasting thread is for: a tied child that another thread starts dies with it.
 func TestThreadDeath(t *testing.T) {
 	cmd := exec.Command("sleep", "600")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		started <- cmd.Start()
-	}()
-	if err := <-started; err != nil {
+	if err := fromDyingThread(cmd.Start); err != nil {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
