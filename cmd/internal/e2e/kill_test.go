@@ -234,11 +234,11 @@ func TestKillTheRecoverer(t *testing.T) {
 	c.kill(owner)
 	c.start(owner)
 	by := c.survivor(owner)
-	first := c.raised(by, 0)
+	first := c.raised(by, owner, 0)
 	c.standing(owner)
 	c.kill(first.Holder)
 	by = c.survivor(first.Holder)
-	second := c.raised(by, first.Token)
+	second := c.raised(by, owner, first.Token)
 	if second.Holder == first.Holder || second.Token <= first.Token || second.Run != first.Run {
 		t.Errorf("fence %+v after %+v", second, first)
 	}
@@ -260,8 +260,8 @@ func (c *cluster) standing(name string) {
 	})
 }
 
-// raised waits for a raised fence on the backup component with a token above after.
-func (c *cluster) raised(by string, after uint64) (fence api.Fence) {
+// raised waits for a raised fence on the backups of a node with a token above after.
+func (c *cluster) raised(by, node string, after uint64) (fence api.Fence) {
 	c.t.Helper()
 	c.until("the fence is raised", func() bool {
 		list, err := c.client(by).Fences(c.ctx)
@@ -269,7 +269,7 @@ func (c *cluster) raised(by string, after uint64) (fence api.Fence) {
 			return false
 		}
 		for _, f := range list {
-			if f.Component == "backup" && f.State == api.FenceRaised && f.Token > after {
+			if f.Component == "backup" && f.Node == node && f.State == api.FenceRaised && f.Token > after {
 				fence = f
 				return true
 			}
