@@ -113,7 +113,11 @@ type Config struct {
 	// Floor gives the highest position or token that any ledger, storage or home is known to have seen, asked once, when a
 	// group is formed; the group's numbers begin above it and above the present time in microseconds. Nil: only the time.
 	Floor func(ctx context.Context) (uint64, error)
-	// Details are published with each run and stay readable until its last recovery has ended; at most 16 KiB in all.
+	// ResumeFrom is the version of the last view that this host has handled the signals of, before its process was started
+	// again; 0: none. The first run is then told of what happened since (joins, failures, departures) instead of the members
+	// that are there; a gap mark says so when that version is not kept any more.
+	ResumeFrom uint64
+	// Details are published with each run and stay readable until its last recovery has ended; at most 8 KiB in all.
 	Details map[string][]byte
 	// Logger gets the log; default: none.
 	Logger *slog.Logger

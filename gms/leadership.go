@@ -72,6 +72,9 @@ func (g *Group) lead(ctx context.Context, former string) {
 			err = g.form(ctx)
 		}
 		if err == nil {
+			err = g.sayLeading(ctx, term)
+		}
+		if err == nil {
 			break
 		}
 		g.log.Debug("gms: term not established yet", "error", err)
@@ -99,6 +102,16 @@ func (g *Group) establish(ctx context.Context) (uint64, error) {
 		return 0, errTermEnded
 	}
 	return term, nil
+}
+
+// sayLeading has the log know the term, before anything is acknowledged in it: from there on what an earlier term found out
+// changes nothing, also if it is proposed late (PROTOCOL.md 6).
+func (g *Group) sayLeading(ctx context.Context, term uint64) error {
+	results, _, err := g.batch.submit(ctx, []*wire.Command{{Op: &wire.Command_Lead{Lead: &wire.Lead{Node: g.cfg.Node, Term: term}}}})
+	if err != nil {
+		return err
+	}
+	return g.errorOf("lead the group", results[0])
 }
 
 // reportFormer lets the evidence machine ask the voters about runs whose refusal was seen here.

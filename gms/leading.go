@@ -225,6 +225,9 @@ func (l *leading) commit(cmds ...*wire.Command) error {
 	if l.proof.Term() != l.term {
 		return errUnreached
 	}
+	for _, c := range cmds {
+		c.Term = l.term
+	}
 	_, _, err := l.submit(l.ctx, cmds)
 	if err != nil && l.ctx.Err() == nil {
 		l.g.log.Debug("gms: leader's command did not commit", "error", err)

@@ -36,6 +36,8 @@ type session struct {
 	log      *slog.Logger
 	// broke is told that the stream to a leader ended without a word.
 	broke func(leader string)
+	// quorum is told, without blocking, that no leader has answered for half a TTL, and that one answers again.
+	quorum func(lost bool)
 
 	mu      sync.Mutex
 	lease   *lease
@@ -45,6 +47,8 @@ type session struct {
 	changed chan struct{} // closed and replaced when the standing may have changed
 	poke    chan struct{} // capacity 1: a deadline was moved
 	ended   bool          // over is closed
+	heard   time.Duration // when a leader acknowledged last, or the session began
+	lost    bool          // quorum was told so
 
 	out   chan *wire.Renewal // capacity 1: the newest renewal, for the stream that is open
 	hurry chan struct{}      // capacity 1: a renewal is due at once
@@ -68,6 +72,7 @@ type heldFence struct {
 func newSession(run [16]byte, cfg Config, to members, broke func(leader string)) *session {
 	return &session{
 		run: run, ttl: cfg.Timing.TTL, fenceTTL: cfg.FenceTTL, clock: cfg.Clock, to: to, log: cfg.Logger, broke: broke,
+		quorum: func(bool) {}, heard: cfg.Clock.Now(),
 		lease: newLease(cfg.Timing.TTL), fences: make(map[fenceRef]*heldFence), sent: make(map[uint64]time.Duration),
 		changed: make(chan struct{}), poke: make(chan struct{}, 1),
 		out: make(chan *wire.Renewal, 1), hurry: make(chan struct{}, 1), over: make(chan struct{}),
@@ -182,6 +187,11 @@ func (s *session) acknowledged(a *wire.RenewReply) bool {
 		return true
 	}
 	delete(s.sent, a.GetSeq())
+	s.heard = s.clock.Now()
+	if s.lost {
+		s.lost = false
+		s.quorum(false)
+	}
 	before := s.lease.standing(s.clock.Now())
 	s.lease.renewed(at)
 	for _, f := range a.GetFences() {
@@ -227,6 +237,12 @@ func (s *session) watchDeadlines(ctx context.Context) {
 		}
 		if next := s.lease.next(now); next > 0 {
 			wait = min(wait, next-now)
+		}
+		if silent := s.heard + s.ttl/2 - now; silent > 0 {
+			wait = min(wait, silent)
+		} else if !s.lost {
+			s.lost = true
+			s.quorum(true)
 		}
 		s.mu.Unlock()
 		if !pause(ctx, s.poke, max(wait, time.Millisecond)) {

@@ -13,12 +13,20 @@ import (
 // to the one that closed it. Signals that a member must not miss (FailureRecovery) are not made here: package recovery
 // drives them from the state. One goroutine owns it.
 type signalling struct {
-	g    *Group
-	view signals.View // after the last entry taken
-	self state.RunID  // this process' run, once the log has opened it and until it has closed it
+	g      *Group
+	view   signals.View // after the last entry taken
+	ready  signals.View // of those that had reported themselves ready
+	leader string
+	self   state.RunID // this process' run, once the log has opened it and until it has closed it
+	from   uint64      // the last view that the host has seen before this process, 0 for none or once it was used
+	gap    bool        // the next signal says that some are missing before it
+	quorum *quorum
+	lost   bool // QuorumLost was delivered, and no QuorumRegained since
 }
 
-func newSignalling(g *Group) *signalling { return &signalling{g: g} }
+func newSignalling(g *Group) *signalling {
+	return &signalling{g: g, from: g.cfg.ResumeFrom, quorum: newQuorum()}
+}
 
 // run delivers until ctx ends.
 func (s *signalling) run(ctx context.Context) {
@@ -27,10 +35,12 @@ func (s *signalling) run(ctx context.Context) {
 		for _, f := range feed {
 			s.entry(f)
 		}
+		s.tellQuorum()
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
+		case <-s.quorum.moved:
 		}
 	}
 }
@@ -40,16 +50,29 @@ func (s *signalling) entry(f fed) {
 	if f.gap {
 		s.resume(f.position)
 	}
-	before := s.view
+	before, wereReady := s.view, s.ready
+	for _, c := range f.changes {
+		if c, ok := c.(state.ReadyViewChanged); ok {
+			s.ready = s.show(c.View)
+		}
+	}
 	for i, c := range f.changes {
 		s.log(c, f.position)
 		s.follow(c)
-		if opened, ok := c.(state.RunOpened); ok && opened.Run.ID == s.g.ownRun() {
+		opened, ok := c.(state.RunOpened)
+		own := ok && opened.Run.ID == s.g.ownRun()
+		if own {
 			s.begin(opened.Run.ID, f.position, f.changes[i:])
 		}
-		facts := signals.Facts{Group: s.g.cfg.Group, Position: f.position, View: s.view, PreviousView: before}
+		facts := signals.Facts{Position: f.position, View: s.view, PreviousView: before}
 		if s.describe(c, &facts) {
+			if tellsReady(facts.Kind) {
+				facts.ReadyView, facts.PreviousReadyView = s.ready, wereReady
+			}
 			s.deliver(facts)
+		}
+		if own {
+			s.tellLeader(f.position)
 		}
 		if closed, ok := c.(state.RunClosed); ok && closed.Run.ID == s.self {
 			s.self = state.RunID{}
@@ -57,44 +80,73 @@ func (s *signalling) entry(f fed) {
 	}
 }
 
+func tellsReady(k signals.Kind) bool {
+	return k == signals.JoinedAndReadyNotification || k == signals.FailureNotification || k == signals.PlannedShutdown
+}
+
+// show is viewOf by the present state.
+func (s *signalling) show(v state.View) (out signals.View) {
+	s.g.rep.read(func(m *state.Machine) { out = viewOf(m, v) })
+	return out
+}
+
 // deliver hands a signal on while this process has a run that the log has open.
 func (s *signalling) deliver(facts signals.Facts) {
 	if s.self.IsZero() {
 		return
 	}
+	facts.Gap, s.gap = s.gap, false
+	s.hand(facts)
+}
+
+func (s *signalling) hand(facts signals.Facts) {
+	facts.Group, facts.StartTime = s.g.cfg.Group, facts.Member.StartTime
 	if err := s.g.router.Deliver(signals.NewNotice(facts)); err != nil {
 		s.g.log.Debug("gms: signal not delivered", "kind", facts.Kind, "error", err)
 	}
 }
 
-// begin is the opening of this process' run: it is told of the members that are there already, but for those that the
-// rest of the entry, its own opening first, tells of.
+// begin is the opening of this process' run. It is told of the members that are there already, but for those that the
+// rest of the entry, its own opening first, tells of; or, when the host said which view it saw last, of what has happened
+// since.
 func (s *signalling) begin(run state.RunID, position uint64, rest []state.Change) {
 	s.self = run
+	from := s.from
+	s.from = 0
+	if from > 0 {
+		history := s.g.history()
+		if i := slices.IndexFunc(history, func(v signals.View) bool { return v.Version == from }); i >= 0 {
+			s.walk(history[i], history[i+1:], position)
+			return
+		}
+		s.gap = true
+	}
 	for _, m := range s.view.Members {
 		told := slices.ContainsFunc(rest, func(c state.Change) bool {
 			opened, ok := c.(state.RunOpened)
 			return ok && opened.Run.ID.String() == m.Run
 		})
 		if m.Role == signals.Core && !told {
-			s.deliver(signals.Facts{Kind: signals.JoinNotification, Group: s.g.cfg.Group, Member: m, Position: position, View: s.view, PreviousView: s.view})
+			s.deliver(signals.Facts{Kind: signals.JoinNotification, Member: m, Position: position, View: s.view, PreviousView: s.view})
 		}
 	}
 }
 
-// resume goes on after a snapshot: what lies between is not known as changes.
-func (s *signalling) resume(position uint64) {
-	own, open := s.g.ownRun(), false
-	s.g.rep.read(func(m *state.Machine) {
-		s.view = viewOf(m, m.View())
-		open = m.IsOpen(own)
-	})
-	switch {
-	case !open:
-		s.self = state.RunID{}
-	case s.self != own:
-		s.begin(own, position, nil)
+// tellLeader tells a run that begins who leads.
+func (s *signalling) tellLeader(position uint64) {
+	if s.leader != "" {
+		s.deliver(signals.Facts{
+			Kind: signals.GroupLeadershipNotification, Member: s.member(s.leader), Position: position, View: s.view, PreviousView: s.view,
+		})
 	}
+}
+
+// member shows a node of the present view; one without a run there shows its name only.
+func (s *signalling) member(node string) signals.Member {
+	if m, ok := s.view.Member(node); ok {
+		return m
+	}
+	return signals.Member{Node: node}
 }
 
 // follow keeps the view as it was after the entry, whatever the replica has applied since.
@@ -102,7 +154,14 @@ func (s *signalling) follow(c state.Change) {
 	var run state.Run
 	switch c := c.(type) {
 	case state.ViewChanged:
-		s.g.rep.read(func(m *state.Machine) { s.view = viewOf(m, c.View) })
+		s.view = s.show(c.View)
+		return
+	case state.LeaderChanged:
+		s.leader = c.Node
+		return
+	case state.GroupAnnounced:
+		s.view = s.view.Clone()
+		s.view.GroupStarting, s.view.GroupStopping = c.Starting, c.Stopping
 		return
 	case state.ReadyChanged:
 		run = c.Run
@@ -128,11 +187,7 @@ func (s *signalling) describe(c state.Change, f *signals.Facts) bool {
 		}
 		f.Kind, f.Member, f.Rejoin = signals.JoinNotification, memberOf(c.Run), c.Previous != nil
 	case state.RunClosed:
-		f.Member, f.Evidence, f.Why = memberOf(c.Run), evidences[c.Run.Evidence], c.Run.Detail
-		f.Kind = signals.FailureNotification
-		if f.Evidence == signals.Left {
-			f.Kind, f.Shutdown = signals.PlannedShutdown, signals.ShutdownInstance
-		}
+		describeClosed(c.Run, c.GroupShutdown, f)
 	case state.SuspectedChanged:
 		f.Kind, f.Member, f.Why = signals.FailureSuspected, memberOf(c.Run), c.Why
 		if !c.Run.Suspected {
@@ -143,83 +198,25 @@ func (s *signalling) describe(c state.Change, f *signals.Facts) bool {
 			return false
 		}
 		f.Kind, f.Member = signals.JoinedAndReadyNotification, memberOf(c.Run)
+	case state.LeaderChanged:
+		f.Kind, f.Member = signals.GroupLeadershipNotification, s.member(c.Node)
+	case state.GroupAnnounced:
+		f.Kind, f.Member, f.Phase = signals.GroupStartup, memberOf(c.Run), phases[c.Phase]
+		if c.Kind == wire.AnnounceGroup_KIND_SHUTDOWN {
+			f.Kind = signals.GroupShutdown
+		}
 	default:
 		return false
 	}
 	return true
 }
 
-// log writes one line for what an operator wants to find again.
-func (s *signalling) log(c state.Change, position uint64) {
-	log := s.g.log.With("position", position)
-	recovery := func(msg string, r *wire.Recovery) {
-		log.Info(msg, "recovers", r.GetComponent(), "node", r.GetNode(), "run", hexID(r.GetRun()), "appointee", s.nodeOf(r.GetAppointee()), "token", r.GetToken())
-	}
-	switch c := c.(type) {
-	case state.GroupFormed:
-		log.Info("gms: group formed", "cluster", hexID(c.ClusterID))
-	case state.RunOpened:
-		log.Info("gms: run opened", "node", c.Run.Node(), "run", c.Run.ID.String())
-	case state.RunClosed:
-		log.Info("gms: run closed", "node", c.Run.Node(), "run", c.Run.ID.String(), "evidence", string(evidences[c.Run.Evidence]), "why", c.Run.Detail)
-	case state.Appointed:
-		recovery("gms: appointed", c.Recovery)
-	case state.FenceRaised:
-		recovery("gms: fence raised", c.Recovery)
-	case state.RecoveryParked:
-		recovery("gms: recovery parked, an operator must look", c.Recovery)
-	case state.RecoveryEnded:
-		recovery("gms: recovery ended", c.Recovery)
-	}
-}
-
-func (s *signalling) nodeOf(run []byte) (node string) {
-	id, ok := state.RunIDOf(run)
-	if !ok {
-		return ""
-	}
-	s.g.rep.read(func(m *state.Machine) {
-		if r, ok := m.Run(id); ok {
-			node = r.Node()
-		}
-	})
-	return node
-}
-
-var roles = map[wire.Role]signals.Role{
-	wire.Role_ROLE_CORE: signals.Core, wire.Role_ROLE_SPECTATOR: signals.Spectator,
-	wire.Role_ROLE_WATCHDOG: signals.Watchdog, wire.Role_ROLE_WITNESS: signals.Witness,
-}
-
-func roleOf(r signals.Role) wire.Role {
-	for w, s := range roles {
-		if s == r {
-			return w
+func describeClosed(run state.Run, groupShutdown bool, f *signals.Facts) {
+	f.Kind, f.Member, f.Evidence, f.Why = signals.FailureNotification, memberOf(run), evidences[run.Evidence], run.Detail
+	if f.Evidence == signals.Left {
+		f.Kind, f.Shutdown = signals.PlannedShutdown, signals.ShutdownInstance
+		if groupShutdown {
+			f.Shutdown = signals.ShutdownGroup
 		}
 	}
-	return wire.Role_ROLE_UNSPECIFIED
-}
-
-// memberOf shows a run as the host sees it.
-func memberOf(r state.Run) signals.Member {
-	m := signals.Member{
-		Node: r.Node(), Run: r.ID.String(), Role: roles[r.Open.GetRole()], Epoch: r.Epoch, Ready: r.Ready, Details: r.Open.GetDetails(),
-	}
-	for _, c := range r.Open.GetComponents() {
-		m.Components = append(m.Components, c.GetName())
-	}
-	return m.Clone()
-}
-
-// viewOf shows a view as the host sees it; a run that is not kept any more shows what the view itself says.
-func viewOf(m *state.Machine, v state.View) signals.View {
-	out := signals.View{Version: v.Version}
-	for _, mem := range v.Members {
-		if run, ok := m.Run(mem.Run); ok {
-			out.Members = append(out.Members, memberOf(run))
-			continue
-		}
-		out.Members = append(out.Members, signals.Member{Node: mem.Node, Run: mem.Run.String(), Role: roles[mem.Role], Epoch: mem.Epoch})
-	}
-	return out
 }

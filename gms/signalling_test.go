@@ -1,7 +1,6 @@
 package gms
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -205,28 +204,6 @@ func TestSignalsEndWithTheOwnRun(t *testing.T) {
 		h.must(openCommand(9, "n1", prev))
 		if f := h.expect("join n3, join n1"); !f[1].Rejoin {
 			t.Errorf("facts %+v", f[1])
-		}
-	})
-}
-
-// After a snapshot the signals go on from its view: what lay between is not told, and nothing goes back.
-func TestSignalsAfterASnapshot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ahead := newLooseGroup(t)
-		ahead.settle()
-		h := newHearing(t)
-		h.settle()
-		_, before := h.heard()
-		ahead.must(closeCommand(2, "n2", wire.Evidence_EVIDENCE_LAPSED))
-		if err := h.rep.Restore(bytes.NewReader(ahead.snapshot())); err != nil {
-			t.Fatal(err)
-		}
-		h.index = ahead.index
-		h.expect("")
-		h.must(closeCommand(3, "n3", wire.Evidence_EVIDENCE_LAPSED))
-		f := h.expect("failure n3")[0]
-		if len(f.PreviousView.Members) != 2 || len(f.View.Members) != 1 || f.View.Version <= before[len(before)-1].View.Version {
-			t.Errorf("views %+v, %+v", f.PreviousView, f.View)
 		}
 	})
 }

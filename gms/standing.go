@@ -92,6 +92,7 @@ func (g *Group) hold(ctx context.Context, run state.RunID, epoch uint64, gos *go
 	s := newSession(run, g.cfg, g, func(leader string) {
 		tasks.Go(func() { g.leaderBroke(ctx, leader) })
 	})
+	s.quorum = g.signalled.quorum.set
 	open, over := context.WithCancelCause(context.Background())
 	defer over(ErrRunClosed)
 	g.setStanding(&standing{run: run, epoch: epoch, session: s, ctx: open})
