@@ -30,6 +30,18 @@ func (w *World) setPaused(stopped bool, names []string) {
 	}
 }
 
+// StallDisk has every write of a node's log hang from now on, as a disk does that has gone away, until the node is killed.
+// Its group fails with gms.ErrDiskStalled some seconds later; to kill it then is up to the test, as it is to the host.
+func (w *World) StallDisk(name string) {
+	w.t.Helper()
+	n := w.Node(name)
+	if !n.Alive() {
+		w.t.Fatalf("stall the disk of %s: %v", name, errDead)
+	}
+	w.observer.troubled(n, true)
+	n.site.disk.Stall()
+}
+
 // SetLink sets what happens to what one node sends to another; the way back is a link of its own.
 func (w *World) SetLink(from, to string, l Link) {
 	w.t.Helper()

@@ -2,13 +2,16 @@ package gmstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/signals"
 )
 
 // Under random joins, leaves, kills, restarts, pauses and partitions all members that are connected at the end have applied
@@ -44,9 +47,28 @@ const (
 
 func history(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
+	actions := rand.New(rand.NewPCG(seed, 3)) // a source of their own: they are many, and in no order
 	a := newApp("work", "more")
+	var mu sync.Mutex
+	draw := func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return actions.IntN(n)
+	}
+	a.act = func(ctx context.Context, _ *Node, s signals.FailureRecoverySignal) error {
+		if draw(6) == 0 {
+			return errors.New("this attempt fails")
+		}
+		select {
+		case <-time.After(time.Duration(draw(1000)) * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		_, err := freeAll(ctx, s)
+		return err
+	}
 	timing := []gms.Profile{gms.ProfileLocal, gms.ProfileLAN}[rng.IntN(2)]
-	w := Cluster(t, 3+rng.IntN(3), WithSeed(seed), a.option(), profile(timing), WithConfig(func(_ string, c *gms.Config) { c.FenceTTL = 5 * time.Second }))
+	w := Cluster(t, 3+rng.IntN(3), WithSeed(seed), a.option(), profile(timing), WithConfig(func(_ string, c *gms.Config) { c.FenceTTL, c.SnapshotThreshold = 5*time.Second, 30 }))
 	s := &script{w: w, rng: rng, joined: len(w.Names())}
 	for range historySteps {
 		s.step()
@@ -92,7 +114,7 @@ func (s *script) step() {
 			asleep = append(asleep, name)
 		}
 	}
-	switch op := s.rng.IntN(12); {
+	switch op := s.rng.IntN(16); {
 	case op == 0 && s.joined < historyNodes:
 		s.joined++
 		s.tell("start", w.Start(fmt.Sprintf("n%d", s.joined)).Name)
@@ -123,9 +145,30 @@ func (s *script) step() {
 	case op == 9:
 		s.tell("heal")
 		w.Heal()
-	case op >= 10:
+	case op <= 11:
 		s.cut()
+	case op == 12 && len(asleep) > 0:
+		name := s.pick(asleep)
+		s.tell("kill while paused", name)
+		w.Kill(name)
+	case op == 13:
+		l := Link{Loss: s.rng.Float64() * 0.3, Duplicate: s.rng.Float64() * 0.1, Delay: time.Duration(s.rng.IntN(5)) * time.Millisecond, Jitter: 3 * time.Millisecond}
+		s.tell(fmt.Sprintf("weather %+v", l))
+		w.Weather(l)
+	case op == 14:
+		s.tell("wait for a minute")
+		Advance(time.Minute)
+	case op == 15 && len(living) > 2:
+		s.stall(s.pick(living))
 	}
+}
+
+// stall takes a node's disk away; its host ends the process when the group says so.
+func (s *script) stall(name string) {
+	s.tell("stall the disk", name)
+	s.w.StallDisk(name)
+	Advance(10 * time.Second)
+	s.w.Kill(name)
 }
 
 // cut breaks links in one of several ways.

@@ -224,3 +224,36 @@ func TestAllStopTogetherAndComeBack(t *testing.T) {
 		})
 	}
 }
+
+// A disk that does not answer any more makes its node silent: the others elect a leader, the group of the node fails, and
+// its work is recovered once.
+func TestStalledDisk(t *testing.T) {
+	for _, who := range []string{"leader", "follower"} {
+		t.Run(who, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := newApp("work")
+				w := Cluster(t, 3, a.option())
+				name := w.Leader()
+				if who == "follower" {
+					name = w.Others(name)[0]
+				}
+				n, rest := w.Node(name), w.Others(name)
+				w.StallDisk(name)
+				writing := w.Node(rest[0]).Group
+				go func() { _ = writing.SetReady(context.Background(), true) }() // something to write
+				took := w.Await("the stall to be noticed", func() bool { return errors.Is(n.Group.Err(), gms.ErrDiskStalled) })
+				silent := took + w.AwaitView(rest...)
+				if n.Standing() {
+					t.Errorf("%s holds a lease", name)
+				}
+				w.Kill(name)
+				awaitRecovered(w)
+				once(w, a, name)
+				w.Start(name)
+				w.AwaitView(w.Names()...)
+				awaitRecovered(w)
+				t.Logf("noticed after %v, closed after %v", took, silent)
+			})
+		})
+	}
+}
