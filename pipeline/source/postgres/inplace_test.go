@@ -129,15 +129,11 @@ func TestInPlaceIsAllOrNothing(t *testing.T) {
 	srv.Exec(t, s.Database(), `DELETE FROM events; SELECT lo_unlink(50001)`)
 	before := userPrint(t, s.Database())
 	boom := errors.New("hash does not fit")
-	places := 6
-	if os.Getenv("FENCEPOST_LONG") != "" {
-		places = 50
-	}
-	seed := rand.Uint64()
+	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
 	cuts := []int{len(archiveMagic), len(data) - 1, len(data) - 100}
-	for range places {
+	for range rounds(3, 50) {
 		cuts = append(cuts, len(archiveMagic)+random.IntN(len(data)-len(archiveMagic)))
 	}
 	for _, at := range cuts {

@@ -370,6 +370,31 @@ func TestSwapAgainstClients(t *testing.T) {
 	}
 }
 
+// The end of an eviction leaves nothing under way in the server that could end a session which begins later.
+func TestEvictionIsWaitedFor(t *testing.T) {
+	s := newSource(t, Config{DSN: pg.Server(t).Database(t)})
+	conn, err := s.connect(t.Context(), first, s.Database())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { // ends with ctx
+		over <- endSessions(ctx, conn, `SELECT pid FROM (SELECT 0 AS pid, pg_sleep(0.5)::text AS slept OFFSET 0) AS late WHERE slept <> ''`)
+	}()
+	await(t, "the look to begin", func() bool {
+		return query(t, "postgres", `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = $1`, tag(first)) == "1"
+	})
+	cancel()
+	if err := <-over; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Errorf("the look was left alone: %v", err)
+	}
+}
+
 // A role that the server lacks is told in words.
 func TestRestoreWithoutRole(t *testing.T) {
 	srv := pg.Server(t)

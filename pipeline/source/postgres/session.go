@@ -78,13 +78,14 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 }
 
-// endSessions ends the sessions that query selects and comes back when none is left. query selects pids, with args.
+// endSessions ends the sessions that query selects and comes back when none is left, or ctx ends. query selects pids, with
+// args. Each look is waited for whatever becomes of ctx: one that goes on in the server when we have left could end a
+// session that begins later and is not meant (a client of a database that was just swapped in).
 func endSessions(ctx context.Context, conn *session, query string, args ...any) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		var left int
-		err := conn.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM (`+query+`) AS doomed WHERE pid <> pg_backend_pid()`, args...).Scan(&left)
+		left, err := endOnce(ctx, conn, query, args)
 		if err != nil || left == 0 {
 			return err
 		}
@@ -94,6 +95,16 @@ func endSessions(ctx context.Context, conn *session, query string, args ...any) 
 		case <-tick.C:
 		}
 	}
+}
+
+func endOnce(ctx context.Context, conn *session, query string, args []any) (left int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	look, cancel := detached(ctx)
+	defer cancel()
+	err = conn.QueryRow(look, `SELECT count(pg_terminate_backend(pid)) FROM (`+query+`) AS doomed WHERE pid <> pg_backend_pid()`, args...).Scan(&left)
+	return left, err
 }
 
 // endOwn ends the sessions of an attempt but those in keep: what a killed child may have left waiting on the server.
