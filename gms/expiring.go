@@ -29,6 +29,7 @@ func (l *leading) expire() {
 	held := make(map[expiry]bool)
 	var cmds []*wire.Command
 	l.mu.Lock()
+	l.forgive(now)
 	over := func(e expiry, limit time.Duration) bool {
 		held[e] = true
 		since, ok := l.expiries[e]
@@ -66,6 +67,17 @@ func (l *leading) expire() {
 	if len(cmds) > 0 {
 		l.acts.Go(func() { _ = l.commit(cmds...) })
 	}
+}
+
+// forgive does not count time in which this leader did not run: nobody could renew with it. l.mu is held.
+func (l *leading) forgive(now time.Duration) {
+	late := now - l.looked - l.tick
+	if l.looked > 0 && late > l.g.cfg.Timing.TTL/4 {
+		for e := range l.expiries {
+			l.expiries[e] += late
+		}
+	}
+	l.looked = now
 }
 
 func moveAppointment(r *wire.Recovery) *wire.Command {

@@ -29,6 +29,7 @@ type leading struct {
 	runs     map[state.RunID]state.Run // those that det knows
 	reports  map[string]appliedReport
 	expiries map[expiry]time.Duration // since when
+	looked   time.Duration            // when the expiries were looked at last
 
 	asks    chan renewalAsk
 	tending sync.Mutex // held while the configuration is changed
