@@ -64,6 +64,10 @@ type RestoreChoices struct {
 	// and settings of the database itself stay as they are. Not for FormatPlain.
 	InPlace bool `json:"in_place,omitempty"`
 
+	// Disconnect ends the sessions of clients that a restore in place waits for. A new database needs no leave for that:
+	// whoever is in the database that it replaces is disconnected by the swap.
+	Disconnect bool `json:"disconnect,omitempty"`
+
 	NoOwner         bool `json:"no_owner,omitempty"`          // everything belongs to the role that restores
 	NoPrivileges    bool `json:"no_privileges,omitempty"`     // no rights are granted
 	NoSubscriptions bool `json:"no_subscriptions,omitempty"`  // logical replication does not go on from the copy

@@ -27,6 +27,7 @@ func (r *inPlace) readData(ctx context.Context, from io.Reader) (err error) {
 	}
 	defer func() { _ = stdin.Close() }()
 	defer terminateWith(ctx, r.psql.child)() // a write to a psql that waits for a lock ends with ctx
+	defer r.pushing(ctx)()
 	held := &holdBack{w: r.psql.in}
 	pumped := make(chan error, 1)
 	go func() { // ends with pg_restore's output

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -410,6 +411,62 @@ func TestInPlaceCannotBegin(t *testing.T) {
 		fails(t, err, "too old")
 		hasHint(t, err)
 	})
+	nothingLeft(t, first)
+}
+
+// A client that holds a lock holds a restore in place up: it is told of, and disconnected when that was allowed.
+func TestInPlaceAgainstClients(t *testing.T) {
+	srv := pg.Server(t)
+	s := sampled(t, 0)
+	b := takeBackup(t, s, first)
+	backedUp := userPrint(t, s.Database())
+	client, err := pgx.Connect(t.Context(), srv.DSN(s.Database())+"&application_name=lazy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close(context.Background()) }()
+	lines := make(chan string, 100)
+	told := newSource(t, Config{DSN: s.cfg.DSN, Logger: slog.New(slog.NewTextHandler(lineWriter(lines), nil))})
+	for _, disconnect := range []bool{false, true} {
+		if _, err := client.Exec(t.Context(), `BEGIN; SELECT FROM customers`); err != nil {
+			t.Fatal(err)
+		}
+		o := over(b, s.Database())
+		o.Disconnect = disconnect
+		r := begun(t, told, first, o)
+		over := make(chan error, 1)
+		go func() { over <- r.Read(t.Context(), source.PartData, bytes.NewReader(b.parts[source.PartData])) }()
+		if line := <-lines; !strings.Contains(line, "lazy") || strings.Contains(line, "disconnecting") != disconnect {
+			t.Errorf("log: %s", line)
+		}
+		if !disconnect {
+			if _, err := client.Exec(t.Context(), `ROLLBACK`); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-over; err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Ping(t.Context()); (err != nil) != disconnect {
+			t.Errorf("disconnect %v: the client says %v", disconnect, err)
+		}
+		if !disconnect {
+			if err := r.Abort(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := r.Read(t.Context(), source.PartDatabase, bytes.NewReader(b.parts[source.PartDatabase])); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, backedUp, userPrint(t, s.Database()))
 	nothingLeft(t, first)
 }
 

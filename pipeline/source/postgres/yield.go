@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,18 +59,27 @@ func (p *patience) over(now time.Time, waiting []waiter) []waiter {
 	return out
 }
 
-// yielding watches for waiters while a program runs, in a session of its own. end is called with the reason when the dump
-// is to give way. The function that it returns ends the watch and waits for that.
-func (d *dump) yielding(ctx context.Context, end context.CancelCauseFunc) (stop func()) {
-	if d.src.cfg.Yield == YieldNever {
-		return func() {}
-	}
+// lockWatch looks who stands in whose way, while something runs, in a session of its own.
+type lockWatch struct {
+	src      *Source
+	attempt  source.Attempt
+	database string
+	query    string        // selects pid and name of those meant; $1 is the attempt's tag
+	limit    time.Duration // after which each is told of
+	tell     func(ctx context.Context, conn *session, w waiter) error
+}
+
+// errSeenEnough ends a watch.
+var errSeenEnough = errors.New("seen enough")
+
+// start begins to watch. The function that it returns ends the watch and waits for that.
+func (l lockWatch) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		if err := d.watch(ctx, end); err != nil && ctx.Err() == nil {
-			d.src.log.WarnContext(ctx, "cannot see who waits for a dump", "database", d.src.Database(), "error", d.src.wrap(ctx, err, "look at locks"))
+		if err := l.run(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errSeenEnough) {
+			l.src.log.WarnContext(ctx, "cannot see who waits for whom", "database", l.database, "error", l.src.wrap(ctx, err, "look at locks"))
 		}
 	}()
 	return func() {
@@ -78,15 +88,14 @@ func (d *dump) yielding(ctx context.Context, end context.CancelCauseFunc) (stop 
 	}
 }
 
-func (d *dump) watch(ctx context.Context, end context.CancelCauseFunc) error {
-	conn, err := d.src.connect(ctx, d.attempt, d.src.Database())
+func (l lockWatch) run(ctx context.Context) error {
+	conn, err := l.src.connect(ctx, l.attempt, l.database)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	limit := d.src.cfg.YieldAfter
-	p := patience{limit: limit}
-	tick := time.NewTicker(min(time.Second, max(20*time.Millisecond, limit/4)))
+	p := patience{limit: l.limit}
+	tick := time.NewTicker(min(time.Second, max(20*time.Millisecond, l.limit/4)))
 	defer tick.Stop()
 	for {
 		select {
@@ -94,7 +103,7 @@ func (d *dump) watch(ctx context.Context, end context.CancelCauseFunc) error {
 			return nil
 		case <-tick.C:
 		}
-		rows, err := conn.Query(ctx, waitersQuery, tag(d.attempt))
+		rows, err := conn.Query(ctx, l.query, tag(l.attempt))
 		if err != nil {
 			return err
 		}
@@ -103,12 +112,47 @@ func (d *dump) watch(ctx context.Context, end context.CancelCauseFunc) error {
 			return err
 		}
 		for _, w := range p.over(time.Now(), waiting) {
-			d.src.log.WarnContext(ctx, "somebody waits for a dump", "database", d.src.Database(), "pid", w.pid, "who", w.who, "longer_than", limit)
-			if d.src.cfg.Yield == YieldCancel {
-				end(d.src.errorf(problem{fmt.Sprintf("it gave way to %s, who had waited %v for its locks", w.who, limit),
-					"dump when nobody changes tables, or set yield to warn", []error{source.ErrIncomplete}}, "dump database %q", d.src.Database()))
-				return nil
+			if err := l.tell(ctx, conn, w); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// yielding watches for those who wait for a dump. end is called with the reason when the dump is to give way.
+func (d *dump) yielding(ctx context.Context, end context.CancelCauseFunc) (stop func()) {
+	if d.src.cfg.Yield == YieldNever {
+		return func() {}
+	}
+	limit := d.src.cfg.YieldAfter
+	return lockWatch{d.src, d.attempt, d.src.Database(), waitersQuery, limit, func(ctx context.Context, _ *session, w waiter) error {
+		d.src.log.WarnContext(ctx, "somebody waits for a dump", "database", d.src.Database(), "pid", w.pid, "who", w.who, "longer_than", limit)
+		if d.src.cfg.Yield != YieldCancel {
+			return nil
+		}
+		end(d.src.errorf(problem{fmt.Sprintf("it gave way to %s, who had waited %v for its locks", w.who, limit),
+			"dump when nobody changes tables, or set yield to warn", []error{source.ErrIncomplete}}, "dump database %q", d.src.Database()))
+		return errSeenEnough
+	}}.start(ctx)
+}
+
+// holdersQuery selects the sessions that a restore in place waits for. A prepared transaction has no session.
+const holdersQuery = `SELECT DISTINCT b.pid, CASE b.pid WHEN 0 THEN 'a prepared transaction' ELSE concat_ws('/', coalesce(h.usename::text, 'somebody'), nullif(h.application_name, '')) END
+	FROM pg_stat_activity mine, unnest(pg_blocking_pids(mine.pid)) AS b (pid) LEFT JOIN pg_stat_activity h ON h.pid = b.pid WHERE mine.application_name = $1`
+
+// holdersTold is after what time a restore that waits for a lock says for whom, or disconnects them.
+const holdersTold = 2 * time.Second
+
+// pushing watches for clients that a restore in place waits for: they are told of, and disconnected when that was allowed.
+func (r *inPlace) pushing(ctx context.Context) (stop func()) {
+	return lockWatch{r.src, r.attempt, r.options.Target, holdersQuery, holdersTold, func(ctx context.Context, conn *session, w waiter) error {
+		log := r.src.log.With("database", r.options.Target, "pid", w.pid, "who", w.who)
+		if !r.options.Disconnect || w.pid == 0 {
+			log.WarnContext(ctx, "a restore in place waits for a client of the database")
+			return nil
+		}
+		log.InfoContext(ctx, "disconnecting a client for a restore in place")
+		_, err := conn.Exec(ctx, `SELECT pg_terminate_backend($1)`, w.pid)
+		return err
+	}}.start(ctx)
 }
