@@ -43,6 +43,8 @@ var (
 	ErrDiskStalled = errors.New("disk is stalled")
 	// ErrDiverged: this replica's state is not the leader's; the process must end and the home be replaced.
 	ErrDiverged = errors.New("replica has diverged")
+	// ErrUnknownMember: no run of that node is in the view, or its process does not stand as that run any more.
+	ErrUnknownMember = errors.New("not a member")
 	// ErrStopped: the group is stopped.
 	ErrStopped = errors.New("group is stopped")
 )

@@ -28,6 +28,7 @@ type Group struct {
 	commands  *commander
 	batch     *batcher
 	signalled *signalling
+	messages  *messenger
 
 	// Made by Start, in this order.
 	home        *homeDir
@@ -83,6 +84,7 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 	g.commands = newCommander(g)
 	g.batch = newBatcher(g.propose)
 	g.signalled = newSignalling(g)
+	g.messages = newMessenger()
 	return g, nil
 }
 
