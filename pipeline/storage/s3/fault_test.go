@@ -259,15 +259,15 @@ func lostAnswers(t *testing.T, size int, last string) {
 	}
 }
 
-// cutting ends the bodies of the first n downloads after so many bytes.
-func cutting(n int, after int64) func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+// cutting ends the bodies of the first n downloads after so many bytes, with an error or as if that were all.
+func cutting(n int, after int64, how error) func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
 	return first(n, "get", func(send func() (*http.Response, error)) (*http.Response, error) {
 		res, err := send()
 		if err == nil {
 			res.Body = struct {
 				io.Reader
 				io.Closer
-			}{io.MultiReader(io.LimitReader(res.Body, after), failing{errWire}), res.Body}
+			}{io.MultiReader(io.LimitReader(res.Body, after), failing{how}), res.Body}
 		}
 		return res, err
 	})
@@ -284,15 +284,19 @@ func TestADownloadGoesOnWhereItBrokeOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.set(cutting(5, 1<<20))
+	f.set(cutting(3, 1<<20, errWire))
 	if got := read(t, s, "o"); !bytes.Equal(got, want) {
 		t.Errorf("%d bytes came back", len(got))
 	}
-	if n := f.count("get"); n != 6 {
-		t.Errorf("%d requests, want 6", n)
+	if n := f.count("get"); n != 4 {
+		t.Errorf("%d requests, want 4", n)
+	}
+	f.set(cutting(3, 1<<20, io.EOF))
+	if got := read(t, s, "o"); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came back with clean ends in between", len(got))
 	}
 
-	f.set(cutting(1000, 0)) // no byte ever comes
+	f.set(cutting(1000, 0, errWire)) // no byte ever comes
 	r, _, err := s.Get(t.Context(), "o")
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +308,7 @@ func TestADownloadGoesOnWhereItBrokeOff(t *testing.T) {
 	}
 	_ = r.Close()
 
-	f.set(cutting(1, 1<<20))
+	f.set(cutting(1, 1<<20, errWire))
 	if r, _, err = s.Get(t.Context(), "o"); err != nil {
 		t.Fatal(err)
 	}

@@ -71,27 +71,44 @@ func TestCancelledWithinEachStep(t *testing.T) {
 		smallObject: {"head", "list", "put"}, largeObject: {"begin", "part 1", "part 3", "complete", "abort"},
 	} {
 		for _, k := range kinds {
-			s, f := faulty(t, options(t))
-			ctx, cancel := context.WithCancel(t.Context())
-			f.set(first(1, k, func(send func() (*http.Response, error)) (*http.Response, error) {
-				cancel()
-				return send()
-			}))
-			_, err := s.Put(ctx, "o", bytes.NewReader(content(size)), storage.Condition{})
-			cancel()
-			f.set(nil)
-			switch _, statErr := s.Stat(t.Context(), "o"); {
-			case err == nil && statErr != nil:
-				t.Errorf("%s: put says yes, stat says %v", k, statErr)
-			case err == nil && k != "complete" && k != "put" && k != "abort":
-				t.Errorf("%s: cancelled, and made all the same", k)
-			case err != nil && (!errors.Is(err, context.Canceled) || !errors.Is(statErr, storage.ErrNotFound)):
-				t.Errorf("%s: put says %v, stat %v", k, err, statErr)
-			}
-			if left := uploads(t, s); len(left) > 0 {
-				t.Errorf("%s: unfinished uploads: %q", k, left)
-			}
+			t.Run(k+" not sent yet", func(t *testing.T) { cancelledWithin(t, k, size, false) })
+			t.Run(k+" done, answer on its way", func(t *testing.T) { cancelledWithin(t, k, size, true) })
 		}
+	}
+}
+
+func cancelledWithin(t *testing.T, step string, size int, done bool) {
+	s, f := faulty(t, options(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f.set(func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		if kind(r) != step {
+			return send()
+		}
+		if !done {
+			cancel()
+			return send()
+		}
+		res, err := send()
+		cancel()
+		if r.Context().Err() != nil && err == nil { // whoever gives up with ctx does not see the answer
+			_ = res.Body.Close()
+			return nil, r.Context().Err()
+		}
+		return res, err
+	})
+	_, err := s.Put(ctx, "o", bytes.NewReader(content(size)), storage.Condition{})
+	f.set(nil)
+	switch _, statErr := s.Stat(t.Context(), "o"); {
+	case err == nil && statErr != nil:
+		t.Errorf("put says yes, stat says %v", statErr)
+	case err == nil && step != "complete" && step != "put" && step != "abort":
+		t.Error("cancelled, and made all the same")
+	case err != nil && (!errors.Is(err, context.Canceled) || !errors.Is(statErr, storage.ErrNotFound)):
+		t.Errorf("put says %v, stat %v", err, statErr)
+	}
+	if left := uploads(t, s); len(left) > 0 {
+		t.Errorf("unfinished uploads: %q", left)
 	}
 }
 
