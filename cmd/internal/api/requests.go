@@ -87,6 +87,7 @@ type RestoreBackup struct {
 	// InPlace restores into the database itself, in one transaction, without an undo. With Replace what is in the backup
 	// replaces what has its names, and all else stays; without, the database must be empty.
 	InPlace         bool     `json:"in_place,omitempty"`
+	Disconnect      bool     `json:"disconnect,omitempty"`        // in place: clients that it waits for are disconnected
 	NoOwner         bool     `json:"no_owner,omitempty"`          // all belongs to the role that restores
 	NoPrivileges    bool     `json:"no_privileges,omitempty"`     // no rights are granted
 	NoSubscriptions bool     `json:"no_subscriptions,omitempty"`  // replication does not go on from the copy

@@ -27,6 +27,7 @@ func (r *root) restoreCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&want.Replace, "replace", false, "an existing database may be replaced")
 	cmd.Flags().StringVar(&want.Storage, "storage", "", "storage to read from (default any that has a copy)")
 	cmd.Flags().BoolVar(&want.InPlace, "in-place", false, "restore into the database itself, all or nothing, without an undo")
+	cmd.Flags().BoolVar(&want.Disconnect, "disconnect", false, "in place: disconnect the clients that it waits for")
 	cmd.Flags().BoolVar(&want.NoOwner, "no-owner", false, "all belongs to the role that restores")
 	cmd.Flags().BoolVar(&want.NoPrivileges, "no-privileges", false, "grant no rights")
 	cmd.Flags().BoolVar(&want.NoSubscriptions, "no-subscriptions", false, "no subscriptions: replication does not go on from the copy")
