@@ -43,7 +43,7 @@ func (n *node) start(ctx context.Context) error {
 		return fmt.Errorf("open a log for node %s: %w", n.name, err)
 	}
 	n.logs = append(n.logs, path)
-	cmd := exec.Command(n.daemon, "--config", n.config)
+	cmd := exec.Command(n.daemon, "--config", n.config, "--no-warden") // its death is that of a machine: nobody starts it again
 	cmd.Stderr = log
 	if n.show != nil {
 		cmd.Stderr = io.MultiWriter(log, n.show)

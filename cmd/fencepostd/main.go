@@ -3,11 +3,15 @@
 //
 // Usage:
 //
-//	fencepostd --config FILE
+//	fencepostd --config FILE [--no-warden]
+//
+// It runs as two processes: the warden, which only watches, and below it the node, which it starts again when it dies. What
+// the node started is dead before the next node starts. --no-warden runs the node alone.
 //
 // The configuration is explained in configs/node.example.yaml; `fencepost init` writes one per node. The first SIGINT or
 // SIGTERM stops the node in order (running tasks get stop.grace, then they are reverted and planned again); a second one
-// ends it at once, and the others recover its work. Exit codes: 0 stopped as asked, 1 failed, 2 usage or configuration.
+// ends it at once, and the others recover its work. Exit codes: 0 stopped as asked, 1 failed, 2 usage or configuration,
+// 5 a process of the dead node cannot be ended, 6 the node dies again and again: see `fencepost env evidence`.
 package main
 
 import (

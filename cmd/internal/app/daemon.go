@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/configs"
+	"github.com/fencepost/fencepost/recovery/warden"
 )
 
 // Main is the daemon as a function: flags, configuration, signals, run, exit code.
@@ -20,6 +21,7 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("fencepostd", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	file := flags.String("config", os.Getenv("FENCEPOST_CONFIG"), "the node's configuration `file`")
+	alone := flags.Bool("no-warden", false, "run the node alone, without a process that watches it and starts it again")
 	show := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -39,11 +41,24 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return complain(stderr, err, 2)
 	}
-	a, err := New(*cfg, version, logger(cfg.Log, stderr))
-	if err != nil {
-		return complain(stderr, err, 2)
+	if !*alone {
+		return watchNode(*cfg, *file, logger(cfg.Log, stderr), stderr)
 	}
-	if err := serve(a, cfg.Stop.Grace); err != nil {
+	return runNode(*cfg, version, stderr)
+}
+
+// runNode is the node itself, alone or below its warden.
+func runNode(cfg configs.Config, version string, stderr io.Writer) int {
+	child, err := warden.Inside(context.Background())
+	if err != nil {
+		return complain(stderr, err, 1)
+	}
+	a, err := New(cfg, version, logger(cfg.Log, stderr))
+	if err != nil {
+		return complain(stderr, errors.Join(err, leave(child, false, err)), 2)
+	}
+	err = serve(a, cfg.Stop.Grace, child)
+	if err := errors.Join(err, leave(child, a.stood(), err)); err != nil {
 		return complain(stderr, err, 1)
 	}
 	return 0
@@ -53,16 +68,23 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 // then the leave in order, which must not find its time used up.
 const afterGrace = 90 * time.Second
 
-// serve runs the node until it is told to stop or cannot go on.
-func serve(a *App, grace time.Duration) error {
+// serve runs the node until it is told to stop, has lost its warden for good, or cannot go on. child is nil without a warden.
+func serve(a *App, grace time.Duration, child *warden.Child) (err error) {
 	told := make(chan os.Signal, 2)
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
 	if err := a.Start(context.Background()); err != nil {
 		return err
 	}
+	quiet := reportProgress(a, child)
+	defer quiet()
+	orphaned, failed := wardenSays(child)
 	select {
 	case <-told:
 	case <-a.Done():
+	case <-orphaned:
+		a.log.Warn("app: stops, its warden died and none came in its place")
+	case <-failed:
+		a.fail(child.Seat().Check())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace+afterGrace)
 	defer cancel()

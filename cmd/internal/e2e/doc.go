@@ -9,6 +9,9 @@
 //	c.resume("n2")    SIGCONT
 //	c.start("n2")     start it (again) on the same home
 //
+// Nodes run alone (--no-warden): a killed node is a machine that is gone, and nobody starts it again behind the test's back.
+// With options.watched each has its warden, as in real life, which is then the process that these functions act on.
+//
 // After each test the harness checks what must hold whatever happened: no child process of a node is left, no stray database
 // is on the server, no storage holds anything but whole backups, tombstones and the group's own files, and no log names the
 // database's password.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,6 +58,10 @@ type cluster struct {
 	ports map[string]int
 	dsns  map[string]string // database → DSN
 
+	// watched: each node has its warden, which is then the process that is started here. Otherwise a node runs alone: its
+	// death is that of the whole machine, nobody starts it again, and SIGSTOP reaches the node itself.
+	watched bool
+
 	mu    sync.Mutex
 	procs map[string]*proc
 }
@@ -75,6 +78,7 @@ type options struct {
 	profile string            // default lan
 	extra   string            // YAML for every node
 	dsns    map[string]string // database → DSN
+	watched bool              // by wardens
 }
 
 func newCluster(t *testing.T, o options) *cluster {
@@ -88,7 +92,7 @@ func newCluster(t *testing.T, o options) *cluster {
 	if o.profile == "" {
 		o.profile = "lan"
 	}
-	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, procs: map[string]*proc{}}
+	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, watched: o.watched, procs: map[string]*proc{}}
 	t.Cleanup(func() {
 		c.end()
 		if t.Failed() {
@@ -167,7 +171,11 @@ func (c *cluster) start(names ...string) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		cmd := exec.Command(daemon, "--config", c.file(name))
+		args := []string{"--config", c.file(name)}
+		if !c.watched {
+			args = append(args, "--no-warden")
+		}
+		cmd := exec.Command(daemon, args...)
 		cmd.Stderr, cmd.Stdout = f, f
 		if err := cmd.Start(); err != nil {
 			c.t.Fatal(err)
@@ -240,8 +248,8 @@ func (c *cluster) until(what string, ok func() bool) {
 func (c *cluster) kill(name string) {
 	c.t.Helper()
 	p := c.proc(name)
-	family := append(descendants(p.cmd.Process.Pid), p.cmd.Process.Pid)
-	for _, pid := range slices.Backward(family) { // the node first: it must not see its children die
+	family := append([]int{p.cmd.Process.Pid}, descendants(p.cmd.Process.Pid)...)
+	for _, pid := range family { // parents first: they must not see their children die
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	<-p.done

@@ -1,6 +1,6 @@
-// Package offline is what the fencepost command does without a daemon. In this version
-// that is init: the configurations of a group of nodes on one machine, for a first try, a
-// demonstration, a test.
+// Package offline is what the fencepost command does without a daemon: init writes the
+// configurations of a group of nodes on one machine, for a first try, a demonstration, a
+// test; env looks at the local environment of a node, which its warden keeps, and repairs it.
 //
 //	files, err := offline.Init(offline.InitOptions{Nodes: []string{"n1", "n2", "n3"}, Dir: "try"})
 //	// then, for each: fencepostd --config try/n1.yaml
@@ -17,4 +17,10 @@
 // For node i of the list, counted from 0, the gossip port is the base port + 10·i and the
 // cluster port the one after it. The home is DIR/<node>, the socket DIR/<node>.sock, the
 // file DIR/<node>.yaml.
+//
+// An Env is found by the node's home. Its Status, Verify and Evidence take nothing and change
+// nothing (on Linux), so that they may be asked while a warden runs; Fail is for that time
+// too. Drain, Sweep and Seal do what only the keeper of an environment may: below a warden
+// they answer ErrEnvBusy. None of them reaches what lies beside the environment, such as the
+// node's key and log.
 package offline
