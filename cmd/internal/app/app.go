@@ -158,10 +158,10 @@ func (a *App) join(ctx context.Context) error {
 	if err := a.manager.Start(lasting); err != nil {
 		return err
 	}
+	a.onStop("recoveries", func(context.Context) error { a.manager.Stop(); return nil })
 	if err := a.group.AwaitRegistered(ctx, components...); err != nil {
 		return err
 	}
-	a.onStop("recoveries", func(context.Context) error { a.manager.Stop(); return nil })
 	a.mu.Lock()
 	a.work = w
 	a.mu.Unlock()
