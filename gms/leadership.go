@@ -223,26 +223,37 @@ func (g *Group) gossipSays(id state.RunID, alive bool) {
 	l.step(detect.Event{Kind: kind, Run: detect.RunID(id)})
 }
 
-// tendVoters makes the next change of the configuration, if one is due and none is under way.
+// tendVoters makes the next change of the configuration, if one is due and none is under way. Newcomers that only follow
+// come in one after the other without a pause: fifty that start together must not wait for fifty ticks.
 func (l *leading) tendVoters() {
 	if !l.tending.TryLock() {
 		return
 	}
 	l.acts.Go(func() {
 		defer l.tending.Unlock()
-		cfg := l.g.cons.Configuration()
-		var servers []server
-		for _, s := range cfg.Servers {
-			servers = append(servers, parseServer(s.ID, s.Voter))
-		}
-		ch, ok := planVoters(servers, l.standingNodes(), l.g.cfg.Voters, l.g.cfg.Followers)
-		if !ok {
-			return
-		}
-		if err := l.change(ch, cfg.Index); err != nil && l.ctx.Err() == nil {
-			l.g.log.Warn("gms: change of voters did not work", "node", ch.node, "error", err)
+		for l.tendOnce() == addNonvoter {
 		}
 	})
+}
+
+// tendOnce makes the change that is due and says which it was; 0 for none, or when it did not work.
+func (l *leading) tendOnce() serverAct {
+	cfg := l.g.cons.Configuration()
+	var servers []server
+	for _, s := range cfg.Servers {
+		servers = append(servers, parseServer(s.ID, s.Voter))
+	}
+	ch, ok := planVoters(servers, l.standingNodes(), l.g.cfg.Voters, l.g.cfg.Followers)
+	if !ok {
+		return 0
+	}
+	if err := l.change(ch, cfg.Index); err != nil {
+		if l.ctx.Err() == nil {
+			l.g.log.Warn("gms: change of voters did not work", "node", ch.node, "error", err)
+		}
+		return 0
+	}
+	return ch.act
 }
 
 func (l *leading) change(ch serverChange, prev uint64) (err error) {

@@ -7,14 +7,14 @@ import (
 	"github.com/fencepost/fencepost/gms"
 )
 
-// Fifty members form one view in far less than 20 s, and a killed one is gone from all views within a second.
+// Fifty members form one view in a few seconds, and a killed one is gone from all views within a second.
 func TestFiftyMembers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newApp("work")
 		begun := realNow()
 		w := Cluster(t, 50, a.option(), WithConfig(func(_ string, c *gms.Config) { c.Followers = 50 }))
 		t.Logf("one view of 50 after %v, in %v of real time", time.Since(w.began), realSince(begun))
-		if took := time.Since(w.began); took > 20*time.Second {
+		if took := time.Since(w.began); took > 5*time.Second {
 			t.Errorf("one view after %v", took)
 		}
 		victim := w.Others(w.Leader())[20]
