@@ -27,18 +27,18 @@ func (a *App) openLedger(ctx context.Context) (ledger.Ledger, error) {
 		return nil, err
 	}
 	state := a.stateNow()
-	defer func() { a.waitFor(nil); a.setState(state) }()
+	defer func() { a.setWaits(nil); a.setState(state) }()
 	for {
 		led, err := ledgerdb.Open(ctx, cfg)
 		if err == nil {
 			a.onStop("ledger", func(context.Context) error { return led.Close() })
 			return led, nil
 		}
-		if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledgerdb.ErrForeign) || errors.Is(err, ledgerdb.ErrSetup) {
+		if !passing(err) {
 			return nil, err
 		}
 		a.setState("waiting for the ledger")
-		a.waitFor(err)
+		a.setWaits(err)
 		a.log.Warn("app: waiting for the ledger", "error", err, "hint", HintOf(err, ""))
 		select {
 		case <-time.After(ledgerAgain):
@@ -48,8 +48,13 @@ func (a *App) openLedger(ctx context.Context) (ledger.Ledger, error) {
 	}
 }
 
-// waitFor notes what the node waits for; nil: nothing any more.
-func (a *App) waitFor(problem error) {
+// passing tells whether a ledger that cannot be opened for err may be waited for: it is away, or a person is at work on it.
+func passing(err error) bool {
+	return errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, ledgerdb.ErrForeign) && !errors.Is(err, ledgerdb.ErrSetup)
+}
+
+// setWaits notes what the node waits for; nil: nothing any more.
+func (a *App) setWaits(problem error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.waits = problem
@@ -92,7 +97,7 @@ func (a *App) floor(ctx context.Context) (uint64, error) {
 		seen, err = ledgerdb.Highest(ctx, cfg)
 		high = max(high, seen)
 	}
-	if err != nil && !errors.Is(err, ledger.ErrUnavailable) {
+	if err != nil && !passing(err) {
 		a.fail(err)
 	}
 	return high, err

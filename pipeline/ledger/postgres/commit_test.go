@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 )
@@ -172,7 +173,7 @@ func TestServerAway(t *testing.T) {
 	b := open(t)
 	p := newProxy(t, b.dsn)
 	cfg := configOf(p.dsn)
-	cfg.Timeout = minTimeout
+	cfg.Timeout = 5 * time.Second // of a shut-out, which tries on; opening takes some of it too
 	led := mustOpen(t, cfg)
 	g, row := b.take("t1", "aa")
 	row.State = ledger.Creating

@@ -20,7 +20,8 @@ var (
 	// ErrFrozen: the ledger is an older copy of itself, or another one than before. Nothing is written to it until it was
 	// reconciled. It comes together with ledger.ErrUnavailable, so that no task ends for it.
 	ErrFrozen = errors.New("ledger is frozen")
-	// ErrSetup: the ledger cannot be used as it is configured; a person has to change something. Trying again is no use.
+	// ErrSetup: the ledger cannot be used as it is configured; a person has to change something. It comes together with
+	// ledger.ErrUnavailable too: a password that was changed must not end a task.
 	ErrSetup = errors.New("ledger cannot be used like this")
 )
 
@@ -113,7 +114,9 @@ func away(what, hint string) problem {
 	return problem{what, hint, []error{ledger.ErrUnavailable}}
 }
 
-func setup(what, hint string) problem { return problem{what, hint, []error{ErrSetup}} }
+func setup(what, hint string) problem {
+	return problem{what, hint, []error{ErrSetup, ledger.ErrUnavailable}}
+}
 
 // explainCode says what a SQLSTATE means.
 func explainCode(code, message string) problem {
@@ -134,11 +137,12 @@ func explainCode(code, message string) problem {
 		return away("another session holds a lock for too long", "look at pg_stat_activity for sessions that are idle in transaction")
 	case code == "57014":
 		return away("the server took too long", "")
-	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "08"), strings.HasPrefix(code, "58"),
-		code == "55000", code == "25P03", code == "25P04", strings.HasPrefix(code, "40"):
-		return away("the server is not available now ("+said+")", "")
+	case code == "42P01", code == "3F000":
+		return frozen("its tables are gone")
+	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"), strings.HasPrefix(code, "42"):
+		return problem{what: said} // what was asked is wrong, and will be the next time
 	}
-	return problem{what: said}
+	return away("the server cannot do it now ("+said+")", "")
 }
 
 var (
@@ -160,9 +164,10 @@ func lost(err error) bool {
 		strings.Contains(err.Error(), "conn closed")
 }
 
-// again tells whether a try that committed nothing is worth another.
+// again tells whether a try that committed nothing is worth another. (Two that make one row at the same moment: the
+// second finds it there the next time.)
 func again(err error) bool {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == "40001" || pg.Code == "40P01") {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "23505") {
 		return true
 	}
 	return lost(err) || pgconn.SafeToRetry(err)

@@ -119,9 +119,11 @@ func (l *Ledger) guarded(ctx context.Context, w write) error {
 		switch {
 		case errors.Is(err, errUnknown):
 			before = revision
+		case before != 0 && isLockTimeout(err): // by the session whose answer was lost
 		case !again(err) || before == 0 && try >= tries:
 			return wrap(ctx, w.doing, err)
 		}
+		l.renew(ctx, err)
 		select {
 		case <-time.After(wait):
 			wait = min(2*wait, pauseMax)
@@ -171,6 +173,13 @@ func (l *Ledger) once(ctx context.Context, w write, op string, before int64) (re
 	}
 	l.at("commit")
 	return seen.revision, commit(ctx, conn, p.follows)
+}
+
+// renew closes the sessions that wait for work after one of them broke: the others will be broken too.
+func (l *Ledger) renew(ctx context.Context, err error) {
+	if ctx.Err() == nil && lost(err) {
+		l.pool.Reset()
+	}
 }
 
 func (l *Ledger) at(stage string) {

@@ -125,3 +125,33 @@ func TestErrorsAreHandledOnceOldestFirst(t *testing.T) {
 		t.Errorf("note of a run that was shut out: %v", err)
 	}
 }
+
+// Two tasks that make the entry of one backup at the same moment: the second is decided by what the first one wrote.
+func TestTwoFirstEntries(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	second := mustOpen(t, configOf(b.dsn))
+	slow, slowRow := b.take("t1", "aa")
+	fast, fastRow := b.take("t2", "bb")
+	slowRow.Backup, fastRow.Backup = "both", "both"
+	reached, resume := paused(second, "commit")
+	defer resume()
+	late := make(chan error, 1)
+	slowRow.State = ledger.Completed
+	entry := &ledger.Backup{ID: "both", State: ledger.BackupCompleted, Token: slow.Token}
+	go func() { late <- second.Write(soon(t), slow, ledger.Change{Task: slowRow, Backup: entry}) }()
+	<-reached
+	if err := b.write(fast, fastRow, ledger.Completed, ledger.BackupCompleted); err != nil {
+		t.Fatal(err)
+	}
+	resume()
+	if err := <-late; err == nil || errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("completed twice: %v", err)
+	}
+	if got, err := b.led.Backup(t.Context(), "both"); err != nil || got.Token != fast.Token {
+		t.Errorf("entry: %+v, %v", got, err)
+	}
+	if row := b.row("t1"); row.State.Final() {
+		t.Errorf("half a change: %+v", row)
+	}
+}

@@ -31,7 +31,8 @@ var _ ledger.Ledger = (*Ledger)(nil)
 
 // Open connects, brings the tables up to this version, claims the ledger for c.Cluster when nobody has it, checks that
 // it may be used, and begins to listen. ErrSetup means that a person must change something, ErrForeign and ErrFrozen that
-// a person must decide; any other ledger.ErrUnavailable that trying again may help. The caller calls Close.
+// a person must decide; all three, and whatever else trying again may help with, are ledger.ErrUnavailable. The caller
+// calls Close.
 func Open(ctx context.Context, c Config) (*Ledger, error) {
 	const doing = "open the ledger"
 	c, err := c.checked()

@@ -114,7 +114,7 @@ func listing[T any](ctx context.Context, l *Ledger, doing string, page func(cont
 				return out, nil
 			}
 		}
-		if len(rows) < pageSize {
+		if len(rows) < atMost(limit, pageSize) {
 			return out, nil
 		}
 		from = place(rows[len(rows)-1])

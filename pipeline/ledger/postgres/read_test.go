@@ -226,7 +226,7 @@ func TestSilentServer(t *testing.T) {
 	b.plan("t1")
 	p := newProxy(t, b.dsn)
 	cfg := configOf(p.dsn)
-	cfg.Poll, cfg.Timeout = minPoll, minTimeout
+	cfg.Poll, cfg.Timeout = minPoll, 5*time.Second
 	led := mustOpen(t, cfg)
 	hints := led.Watch(t.Context())
 	p.set(func() { p.silent = true })

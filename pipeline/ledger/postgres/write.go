@@ -66,6 +66,7 @@ func (l *Ledger) repeat(ctx context.Context, doing string, once func(context.Con
 		if err == nil || !again(err) || try >= tries {
 			return wrap(ctx, doing, err)
 		}
+		l.renew(ctx, err)
 		select {
 		case <-time.After(wait):
 			wait = min(2*wait, pauseMax)
@@ -153,7 +154,7 @@ func decideWrite(seen look, g ledger.Guard, c ledger.Change, op string, result b
 		if err != nil {
 			return plan{}, err
 		}
-		steps, err := storeBackup(entry)
+		steps, err := storeBackup(entry, seen.backup == nil)
 		if err != nil {
 			return plan{}, err
 		}
@@ -166,19 +167,21 @@ func decideWrite(seen look, g ledger.Guard, c ledger.Change, op string, result b
 	return p, nil
 }
 
-// storeBackup are the steps that put an entry and its copies in place of what was there.
-func storeBackup(b ledger.Backup) ([]statement, error) {
+// storeBackup are the steps that put an entry and its copies in place of what was there. A first one that meets another
+// first one of the same id fails, and is decided again.
+func storeBackup(b ledger.Backup, first bool) ([]statement, error) {
 	copies := b.Copies
 	b.Copies = nil
 	detail, err := encode("backup "+b.ID, b)
 	if err != nil {
 		return nil, err
 	}
+	entry := `UPDATE backups SET database = $2, state = $3, token = $4, created = $5, completed = $6, gone = $7, detail = $8 WHERE id = $1`
+	if first {
+		entry = `INSERT INTO backups (id, database, state, token, created, completed, gone, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	}
 	steps := []statement{
-		{`INSERT INTO backups (id, database, state, token, created, completed, gone, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (id) DO UPDATE SET database = excluded.database, state = excluded.state, token = excluded.token,
-			created = excluded.created, completed = excluded.completed, gone = excluded.gone, detail = excluded.detail`,
-			[]any{b.ID, b.Database, b.State, int64(b.Token), b.Created, orNull(b.Completed), orNull(b.Gone), detail}},
+		{entry, []any{b.ID, b.Database, b.State, int64(b.Token), b.Created, orNull(b.Completed), orNull(b.Gone), detail}},
 		{`DELETE FROM copies WHERE backup = $1`, []any{b.ID}},
 	}
 	for i, c := range copies {
