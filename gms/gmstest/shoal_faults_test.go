@@ -14,7 +14,7 @@ import (
 )
 
 // The faults that were measured in the Java original (SEEDS.md section 1), by their numbers. Number 11 (a watchdog's false
-// report) and 14 (group shutdown's argument) wait for the calls they are about.
+// report) waits for the call it is about.
 
 // A pause of 19 s leaves a suspicion behind; at the next real failure two members both recover it.
 func TestFault01PauseLeavesSuspicion(t *testing.T) {

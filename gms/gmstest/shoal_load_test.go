@@ -117,6 +117,11 @@ func TestFault12LeaderPaused32s(t *testing.T) {
 		w.AwaitView(w.Names()...)
 		awaitRecovered(w)
 		once(w, a, old)
+		for _, name := range w.Others(old) {
+			if got := len(a.signalsOf(name, signals.GroupLeadershipNotification)); got != 2 {
+				t.Errorf("%s heard of %d leaders", name, got)
+			}
+		}
 		leaders := map[string]bool{}
 		for name, seen := range changes {
 			leaders[w.Node(name).Group.Leader()] = true

@@ -312,3 +312,64 @@ func TestScenarioEmptyHomeIsRefused(t *testing.T) {
 		w.AwaitView("n1", "n3")
 	})
 }
+
+// Group shutdown: n planned-shutdown signals, and all know that it is the group that is shut down (fault 14: there its
+// argument is ignored).
+func TestFault14GroupShutdownIsKnownToAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newApp("work")
+		w := Cluster(t, 4, a.option())
+		last := w.Leader()
+		rest := w.Others(last)
+		w.Stop(rest[0], "work") // before the announcement: an instance only
+		must(t, w.Node(last).Group.AnnounceGroupShutdown(t.Context(), signals.PhaseInitiated))
+		w.Await("all to know", func() bool {
+			for _, n := range w.Living() {
+				if !n.Group.IsGroupBeingShutdown() {
+					return false
+				}
+			}
+			return true
+		})
+		w.StopTogether(rest[1], rest[2])
+		w.Await("the planned shutdowns", func() bool { return len(a.signalsOf(last, signals.PlannedShutdown)) == 3 })
+		for i, f := range a.signalsOf(last, signals.PlannedShutdown) {
+			want := signals.ShutdownGroup
+			if i == 0 {
+				want = signals.ShutdownInstance
+			}
+			if f.Shutdown != want {
+				t.Errorf("%s left as %q, not %q", f.Member.Node, f.Shutdown, want)
+			}
+		}
+		if got := a.signalsOf(last, signals.GroupShutdown); len(got) != 1 || got[0].Phase != signals.PhaseInitiated {
+			t.Errorf("marks of the shutdown: %+v", got)
+		}
+	})
+}
+
+// Exactly two leadership signals over a member's life with one change of leader: the leader at its start, and the next.
+func TestScenarioTwoLeadershipSignals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newApp("work")
+		w := Cluster(t, 3, a.option())
+		n := w.Start("n4")
+		w.AwaitView(w.Names()...)
+		first := w.Leader()
+		Advance(10 * time.Second)
+		w.Kill(first)
+		w.AwaitGone(first)
+		Advance(time.Minute)
+		second := w.Leader()
+		if second == n.Name {
+			t.Fatalf("%s leads itself", n.Name)
+		}
+		var heard []string
+		for _, f := range a.signalsOf(n.Name, signals.GroupLeadershipNotification) {
+			heard = append(heard, f.Member.Node)
+		}
+		if want := []string{first, second}; !slices.Equal(heard, want) {
+			t.Errorf("%s heard of leaders %v, not %v", n.Name, heard, want)
+		}
+	})
+}
