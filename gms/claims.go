@@ -119,35 +119,3 @@ func claimOf(m *state.Machine, c *wire.ClaimState) ClaimState {
 	}
 	return out
 }
-
-// Lock is a poll lock that this run holds.
-type Lock struct {
-	Name  string
-	Token uint64
-}
-
-// TryLock takes a poll lock (`/SBOI/<component>`) when it is free, else ErrBusy. It ends by itself after 30 s. Otherwise
-// as Claim.
-func (g *Group) TryLock(ctx context.Context, name string) (Lock, error) {
-	what := "lock " + name
-	if err := g.mayStart(); err != nil {
-		return Lock{}, fmt.Errorf("%s: %w", what, err)
-	}
-	r, err := g.askGrant(ctx, what, &wire.Command{Op: &wire.Command_Lock{Lock: &wire.Lock{Name: name}}}, func(r *wire.Result) *wire.Command {
-		return unlock(name, r.GetToken())
-	})
-	if err != nil {
-		return Lock{}, err
-	}
-	return Lock{Name: name, Token: r.GetToken()}, nil
-}
-
-// Unlock frees a poll lock; ErrNotHolder when it is not this run's under that token.
-func (g *Group) Unlock(ctx context.Context, l Lock) error {
-	_, err := g.ask(ctx, "unlock "+l.Name, unlock(l.Name, l.Token))
-	return err
-}
-
-func unlock(name string, token uint64) *wire.Command {
-	return &wire.Command{Op: &wire.Command_Unlock{Unlock: &wire.Unlock{Name: name, Token: token}}}
-}

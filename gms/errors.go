@@ -19,6 +19,8 @@ var (
 	ErrBusy = errors.New("held by another")
 	// ErrNotHolder: the token is not the present holder's.
 	ErrNotHolder = errors.New("not the holder")
+	// ErrStale: what is named was valid and is over: a lock whose limit has passed.
+	ErrStale = errors.New("stale")
 	// ErrConflict: a condition on a key's version did not hold.
 	ErrConflict = errors.New("version has changed")
 	// ErrFenced: a condition on a run, a claim or a fence did not hold: a successor has taken over.

@@ -7,9 +7,6 @@ import (
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
-// lockLimit is how long a poll lock may be held (PROTOCOL.md 21).
-const lockLimit = 30 * time.Second
-
 // expiry is something that ends when nobody renews it: an appointment, its fence once that is raised, or a poll lock.
 type expiry struct {
 	fence  fenceRef

@@ -29,6 +29,7 @@ type Group struct {
 	batch     *batcher
 	signalled *signalling
 	messages  *messenger
+	turns     *turns
 
 	// Made by Start, in this order.
 	home        *homeDir
@@ -84,7 +85,7 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 	g.commands = newCommander(g)
 	g.batch = newBatcher(g.propose)
 	g.signalled = newSignalling(g)
-	g.messages = newMessenger()
+	g.messages, g.turns = newMessenger(), newTurns()
 	return g, nil
 }
 
