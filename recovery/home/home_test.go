@@ -381,3 +381,25 @@ func TestAudit(t *testing.T) {
 		t.Error("looking changed something")
 	}
 }
+
+// TestEvidenceIsKeptOnce: what is noted first stays, and only so many generations are remembered.
+func TestEvidenceIsKeptOnce(t *testing.T) {
+	cfg := config(t)
+	cfg.KeepEvidence = 2
+	k := kept(t, cfg)
+	for i := range 4 {
+		if err := k.Fail(fmt.Sprint("cause ", i)); err != nil {
+			t.Fatal(err)
+		}
+		for _, note := range []string{"first", "second"} {
+			if err := k.KeepEvidence(map[string]string{"note": note}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		recovered(t, k, "the recovery's own cause")
+	}
+	ev, err := ReadEvidence(cfg)
+	if err != nil || len(ev) != 2 || ev[0].Cause != "cause 3" || ev[0].Notes["note"] != "first" || ev[1].Cause != "cause 2" {
+		t.Errorf("%+v, %v", ev, err)
+	}
+}
