@@ -1,6 +1,8 @@
 package gmstest
 
 import (
+	"slices"
+
 	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
@@ -12,8 +14,11 @@ func (o *observer) judge(m *state.Machine) {
 		if !m.IsFenced(r.GetComponent(), r.GetNode()) {
 			o.broken("invariant 17: %s of %s is not fenced during its recovery", r.GetComponent(), r.GetNode())
 		}
-		if r.GetState() == wire.RecoveryState_RECOVERY_APPOINTED || r.GetState() == wire.RecoveryState_RECOVERY_RAISED {
+		switch r.GetState() {
+		case wire.RecoveryState_RECOVERY_APPOINTED, wire.RecoveryState_RECOVERY_RAISED:
 			o.judgeAppointment(m, r)
+		case wire.RecoveryState_RECOVERY_WAITING, wire.RecoveryState_RECOVERY_PARKED:
+			o.judgeIdle(m, r)
 		}
 		if r.GetState() == wire.RecoveryState_RECOVERY_RAISED {
 			k := [2]string{r.GetComponent(), r.GetNode()}
@@ -37,11 +42,22 @@ func (o *observer) judgeAppointment(m *state.Machine, r *wire.Recovery) {
 	case run.Open.GetRole() != wire.Role_ROLE_CORE || !run.Registered(r.GetComponent()):
 		o.broken("invariant 2: %s is appointed to %s and cannot recover it", run.Node(), r.GetComponent())
 	}
-	for _, t := range r.GetTried() {
-		if string(t) == string(r.GetAppointee()) {
-			o.broken("invariant 2: %s is appointed to %s of %s again", run.Node(), r.GetComponent(), r.GetNode())
+	if tried(r, id) {
+		o.broken("invariant 2: %s is appointed to %s of %s again", run.Node(), r.GetComponent(), r.GetNode())
+	}
+}
+
+// judgeIdle holds that a recovery which nobody is appointed to has been tried by everybody who could.
+func (o *observer) judgeIdle(m *state.Machine, r *wire.Recovery) {
+	for _, run := range m.Runs() {
+		if run.IsOpen() && run.Open.GetRole() == wire.Role_ROLE_CORE && run.Registered(r.GetComponent()) && !tried(r, run.ID) {
+			o.broken("invariant 16: %s of %s is %s, and %s has not tried it", r.GetComponent(), r.GetNode(), r.GetState(), run.Node())
 		}
 	}
+}
+
+func tried(r *wire.Recovery, id state.RunID) bool {
+	return slices.ContainsFunc(r.GetTried(), func(t []byte) bool { return string(t) == string(id[:]) })
 }
 
 func (o *observer) judgeClaim(m *state.Machine, c *wire.ClaimState) {

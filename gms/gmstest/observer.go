@@ -10,7 +10,7 @@ import (
 )
 
 // observer sees every entry that any member applies, at the moment at which it does, and judges the invariants of
-// PROTOCOL.md: 1, 2, 3, 4, 14, 17 and the second half of 13. What it finds fails the test.
+// PROTOCOL.md: 1, 2, 3, 4, 14, 17, the second half of 13, and of 16 what one state can show. What it finds fails the test.
 type observer struct {
 	w     *World
 	fail  func(text string)
