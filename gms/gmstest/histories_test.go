@@ -68,7 +68,15 @@ func history(t *testing.T, seed uint64) {
 		return err
 	}
 	timing := []gms.Profile{gms.ProfileLocal, gms.ProfileLAN}[rng.IntN(2)]
-	w := Cluster(t, 3+rng.IntN(3), WithSeed(seed), a.option(), profile(timing), WithConfig(func(_ string, c *gms.Config) { c.FenceTTL, c.SnapshotThreshold = 5*time.Second, 30 }))
+	w := Cluster(t, 3+rng.IntN(3), WithSeed(seed), a.option(), profile(timing), WithConfig(func(node string, c *gms.Config) {
+		c.FenceTTL, c.SnapshotThreshold = 5*time.Second, 30
+		switch node {
+		case "n6":
+			c.Role = signals.Spectator
+		case "n7":
+			c.Role = signals.Witness
+		}
+	}))
 	s := &script{w: w, rng: rng, joined: len(w.Names())}
 	for range historySteps {
 		s.step()

@@ -367,3 +367,39 @@ func TestFault08ChosenMemberLacksTheComponent(t *testing.T) {
 		}
 	})
 }
+
+// Everybody who can recover fails: the recovery is parked, stays so, and wakes for the first that has not tried it.
+func TestParkedRecoveryWakesForANewcomer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newApp("work")
+		a.act = func(ctx context.Context, n *Node, s signals.FailureRecoverySignal) error {
+			if n.Name != "n4" {
+				return errors.New("cannot do it here")
+			}
+			_, err := freeAll(ctx, s)
+			return err
+		}
+		w := Cluster(t, 3, a.option())
+		if _, err := w.Node("n3").Group.Claim(t.Context(), "work", "item", 1); err != nil {
+			t.Fatal(err)
+		}
+		w.Kill("n3")
+		w.AwaitGone("n3")
+		parked := func() bool {
+			list, _ := w.Living()[0].Group.Recoveries()
+			return len(list) == 1 && list[0].State == "parked" && len(list[0].Tried) == 2
+		}
+		t.Logf("parked after %v", w.Await("the parking", parked))
+		Advance(time.Hour)
+		if !parked() {
+			t.Errorf("after an hour:\n%s", w)
+		}
+		w.Start("n4")
+		w.Await("the recovery by n4", func() bool { return len(a.done("n3")) == 1 })
+		awaitRecovered(w)
+		once(w, a, "n3")
+		if list := w.Living()[0].Group.Claims(); len(list) > 0 {
+			t.Errorf("claims left: %+v", list)
+		}
+	})
+}
