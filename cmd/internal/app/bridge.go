@@ -194,17 +194,18 @@ func (b *bridge) recover(ctx context.Context, s signals.FailureRecoverySignal) e
 	return nil
 }
 
-// adopt makes the orphans claims of this run, and finds those that an earlier delivery under this fence adopted.
+// adopt makes the orphans claims of this run, and finds those that an earlier delivery under this fence adopted. The
+// orphans are read first: one that is adopted in between is then in the second list, and never in neither.
 func (b *bridge) adopt(ctx context.Context, fence signals.Fence) ([]signals.Claim, error) {
+	orphans, err := fence.Orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var claims []signals.Claim
 	for _, c := range b.group.Claims() {
 		if c.Adopted && c.Fence == fence.Token() {
 			claims = append(claims, c.Claim)
 		}
-	}
-	orphans, err := fence.Orphans(ctx)
-	if err != nil {
-		return nil, err
 	}
 	for _, o := range orphans {
 		c, err := fence.Adopt(ctx, o)
@@ -246,8 +247,13 @@ func (b *bridge) settle(ctx context.Context, a signals.Appointment, fence signal
 	return false, fence.End(ctx, c, signals.Complete)
 }
 
+// resumeWithin bounds the hand-over of an adopted task to the worker; a claim that stays behind is given back later.
+const resumeWithin = 15 * time.Second
+
 // resume runs an adopted task again; when this node cannot, the claim is given back and any node takes it.
 func (b *bridge) resume(ctx context.Context, c signals.Claim) {
+	ctx, cancel := context.WithTimeout(ctx, resumeWithin)
+	defer cancel()
 	err := b.worker.Resume(ctx, claimOf(c))
 	if err == nil {
 		return
