@@ -195,6 +195,9 @@ type Database struct {
 	// DSN is the connection: postgres://user:password@host:port/database, or
 	// host=... dbname=..., or a reference env:NAME or file:PATH.
 	DSN DSN `yaml:"dsn"`
+	// Yield is what a backup does when somebody waits for half a minute for a table that it
+	// reads (to alter or truncate it): "" nothing, warn (in the log), or cancel the backup.
+	Yield string `yaml:"yield"`
 }
 
 // Storage is a place where backups are kept. What a kind has no use for must not be set.

@@ -79,7 +79,7 @@ processors:
   - {kind: gzip, precedence: 5, restore_only: true}
   - {kind: age, recipients: [age1x, "ssh-ed25519 y"], recipients_file: /r, identity_file: /i}
 databases:
-  - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop"}
+  - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn}
 storages:
   - {name: a, kind: local, path: /srv/a}
   - {name: b, kind: mem}
@@ -114,7 +114,7 @@ log: {level: debug, format: json}
 			{Kind: "gzip", Level: 6, Precedence: 5, RestoreOnly: true},
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
-		Databases: []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop")}},
+		Databases: []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), "warn"}},
 		Storages: []Storage{
 			{Name: "a", Kind: "local", Path: "/srv/a"}, {Name: "b", Kind: "mem"},
 			{Name: "c", Kind: "s3", Endpoint: "http://127.0.0.1:9", Region: "us-east-1", Bucket: "bkt",

@@ -87,6 +87,7 @@ func (c *Config) checkDatabases(ps *problems) {
 		if problem := d.DSN.problem(); problem != "" {
 			ps.add(at+".dsn", "%s", problem)
 		}
+		checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
 	}
 }
 
