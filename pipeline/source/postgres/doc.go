@@ -35,6 +35,13 @@
 // password hashes. With them it is a secret: they can be guessed at, and logged in with where SCRAM is not used. Nothing
 // here prints a part; whoever stores it encrypts it. A restore checks that the roles exist, and does not make them.
 //
+// # Locks
+//
+// A dump holds a weak lock on every table and sequence, counted before it begins against the server's room for locks
+// (max_locks_per_transaction × sessions): one that fills it hurts everybody. Who wants to alter or truncate a table waits
+// for the dump; with Config.Yield that is told in the log, or ends the dump. A restore in place says for whom it waits,
+// and with RestoreChoices.Disconnect ends their sessions.
+//
 // # Rights
 //
 // A dump needs CONNECT, and SELECT on all that it holds: GRANT pg_read_all_data TO role is enough for tables and
