@@ -399,6 +399,32 @@ func TestInPlaceAgainstDependents(t *testing.T) {
 	}
 }
 
+// dumpEstimate compares the locks that a dump is refused by with those that it holds. (Of a file that it cannot write
+// away it is still writing when all is read.)
+func dumpEstimate(t *testing.T, s *Source) {
+	t.Helper()
+	pg.Server(t).Exec(t, s.Database(), `CREATE TABLE zz_last AS SELECT repeat(md5(g::text), 4000) AS big FROM generate_series(1, 40) g; CREATE VIEW over_it AS SELECT big FROM zz_last`)
+	d, err := s.Dump(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	var taken int64
+	err = d.Write(t.Context(), source.PartData, &onceAfter{n: 1 << 20, do: func() {
+		text := query(t, "postgres", `SELECT count(DISTINCT l.relation) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+			WHERE a.application_name = $1 AND l.relation >= 16384`, tag(first))
+		if _, err := fmt.Sscan(text, &taken); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if estimate := dumpLocks(d.Info().Counts); taken > estimate+5 || estimate > taken+5 {
+		t.Errorf("a dump holds %d locks, %d were estimated", taken, estimate)
+	}
+}
+
 // The number of locks that a restore is refused by is not below what it really takes, nor far above.
 func TestLockEstimate(t *testing.T) {
 	srv := pg.Server(t)
@@ -410,6 +436,7 @@ func TestLockEstimate(t *testing.T) {
 		EXECUTE format('CREATE FUNCTION f%s() RETURNS int LANGUAGE sql AS ''SELECT 1''', i);
 	END LOOP; END $$`)
 	b := takeBackup(t, s, first)
+	dumpEstimate(t, s)
 	for _, replace := range []bool{true, false} {
 		o, estimate := over(b, s.Database()), buildLocks(b.info.Counts)
 		if replace {

@@ -34,9 +34,9 @@ func (l lockTable) lacks(needed int64) (problem, bool) {
 	}, false
 }
 
-// dumpLocks is how many locks a dump of so many objects holds at its end: one on each table that it reads.
+// dumpLocks is how many locks a dump of so many objects holds at its end: one on each table and sequence that it reads.
 func dumpLocks(counts map[string]int64) int64 {
-	return counts["tables"] + counts["partitioned tables"] + counts["foreign tables"] + counts["materialized views"] + counts["views"] + counts["sequences"]
+	return counts["tables"] + counts["partitioned tables"] + counts["sequences"]
 }
 
 // buildLocks bounds how many locks a transaction holds that makes, or drops, so many objects: a table comes with the
