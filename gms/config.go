@@ -2,6 +2,7 @@ package gms
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -117,6 +118,10 @@ type Config struct {
 	// again; 0: none. The first run is then told of what happened since (joins, failures, departures) instead of the members
 	// that are there; a gap mark says so when that version is not kept any more.
 	ResumeFrom uint64
+	// Run, when set, is the id of the node's first run (random otherwise), and WardenKey the ed25519 public key that may
+	// sign its obituary: both come from the node's warden. A later run of the same process has no warden.
+	Run       [16]byte
+	WardenKey []byte
 	// Details are published with each run and stay readable until its last recovery has ended; at most 8 KiB in all.
 	Details map[string][]byte
 	// Logger gets the log; default: none.
@@ -204,6 +209,9 @@ func (c Config) validate() error {
 	}
 	if !slices.Contains([]signals.Role{signals.Core, signals.Spectator, signals.Witness}, c.Role) {
 		bad("Role: %q must be core, spectator or witness", c.Role)
+	}
+	if len(c.WardenKey) != 0 && len(c.WardenKey) != ed25519.PublicKeySize {
+		bad("WardenKey: has %d bytes instead of %d", len(c.WardenKey), ed25519.PublicKeySize)
 	}
 	for _, n := range c.Bootstrap {
 		if !nodeName.MatchString(n) {

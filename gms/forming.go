@@ -274,19 +274,19 @@ func (g *Group) founders() []string {
 func (g *Group) rememberLoop(ctx context.Context) {
 	for {
 		memory := g.remembered()
-		gf := groupFile{Version: groupFileVersion, Group: g.cfg.Group, ClusterID: memory.ClusterID, Peers: make(map[string]string)}
+		gf := groupFile{Version: groupFileVersion, Group: g.cfg.Group, ClusterID: memory.ClusterID, Peers: make(map[string]string), Cluster: make(map[string]string)}
 		changed := g.rep.watch(func(m *state.Machine) {
 			if m.Formed() {
 				gf.ClusterID = hexID(m.ClusterID())
 			}
 			for _, r := range m.Runs() {
 				if r.IsOpen() && r.Node() != g.cfg.Node {
-					gf.Peers[r.Node()] = r.Open.GetGossipAddr()
+					gf.Peers[r.Node()], gf.Cluster[r.Node()] = r.Open.GetGossipAddr(), r.Open.GetClusterAddr()
 				}
 			}
 		})
 		g.peers.forget(g.isOver)
-		if gf.ClusterID != memory.ClusterID || len(gf.Peers) > 0 && !maps.Equal(gf.Peers, memory.Peers) {
+		if gf.ClusterID != memory.ClusterID || len(gf.Peers) > 0 && !(maps.Equal(gf.Peers, memory.Peers) && maps.Equal(gf.Cluster, memory.Cluster)) {
 			if err := g.home.remember(gf); err != nil {
 				g.log.Warn("gms: group not remembered", "error", err)
 			}

@@ -31,6 +31,7 @@ type groupFile struct {
 	Group     string            `json:"group"`
 	ClusterID string            `json:"cluster_id"` // hex; empty while unformed
 	Peers     map[string]string `json:"peers"`      // node → gossip address, of the last view
+	Cluster   map[string]string `json:"cluster"`    // node → cluster address, likewise
 }
 
 const groupFileVersion = 1

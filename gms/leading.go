@@ -182,6 +182,8 @@ func (l *leading) do(p detect.Proposal) {
 		l.step(detect.Event{Kind: detect.Probed, Run: p.Run, Yes: v.Refused})
 	case detect.Ping:
 		l.step(detect.Event{Kind: detect.Pinged, Run: p.Run, Yes: l.g.ping(l.ctx, run)})
+	case detect.PingDead:
+		l.step(detect.Event{Kind: detect.Outlived, Run: p.Run, Yes: l.g.ping(l.ctx, run)})
 	case detect.AskVoters:
 		l.step(detect.Event{Kind: detect.VotersAsked, Run: p.Run, Yes: l.g.askVoters(l.ctx, run)})
 	case detect.Close:
@@ -192,10 +194,9 @@ func (l *leading) do(p detect.Proposal) {
 // close proposes the closing of a run. Only a closing that cannot take effect any more lets its renewals go on
 // (PROTOCOL.md 4): one of unknown outcome does not, and a new term's leader begins anew.
 func (l *leading) close(run state.Run, p detect.Proposal) {
-	evidence := wire.Evidence_EVIDENCE_LAPSED
-	if p.Evidence == detect.Refused {
-		evidence = wire.Evidence_EVIDENCE_REFUSED
-	}
+	evidence := map[detect.Evidence]wire.Evidence{
+		detect.Refused: wire.Evidence_EVIDENCE_REFUSED, detect.Lapsed: wire.Evidence_EVIDENCE_LAPSED, detect.Buried: wire.Evidence_EVIDENCE_OBITUARY,
+	}[p.Evidence]
 	l.g.log.Warn("gms: closing run", "node", run.Node(), "run", run.ID.String(), "evidence", string(evidences[evidence]), "why", p.Why)
 	cmd := &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{Node: run.Node(), Run: run.ID.Bytes(), Evidence: evidence, Detail: p.Why}}}
 	for err := l.commit(cmd); err != nil; err = l.commit(cmd) {

@@ -59,8 +59,7 @@ func (g *Group) standOnce(ctx context.Context) (err error) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	var run state.RunID
-	_, _ = rand.Read(run[:]) // never fails
+	run := g.nextRun()
 	g.setRun(run)
 	gos, err := g.startGossip(ctx, run)
 	if err != nil {
@@ -81,6 +80,15 @@ func (g *Group) standOnce(ctx context.Context) (err error) {
 		return err
 	}
 	return g.hold(ctx, run, epoch, gos)
+}
+
+// nextRun is the id of the next run: the warden's for the first one.
+func (g *Group) nextRun() (run state.RunID) {
+	if g.ownRun().IsZero() && g.cfg.Run != [16]byte{} {
+		return state.RunID(g.cfg.Run)
+	}
+	_, _ = rand.Read(run[:]) // never fails
+	return run
 }
 
 // hold keeps an opened run's lease until the run is closed.
@@ -181,6 +189,9 @@ func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string)
 		Node: g.cfg.Node, Run: run.Bytes(), Home: g.home.id[:], NodeKey: g.home.publicKey(), Role: roleOf(g.cfg.Role),
 		GossipAddr: gossipAddr, ClusterAddr: g.clusterAddr, OwnInterface: ownInterface(gossipAddr) && ownInterface(g.clusterAddr),
 		Protocol: wire.Protocol, Details: g.cfg.Details, Components: g.components(),
+	}
+	if run == state.RunID(g.cfg.Run) {
+		op.WardenKey = g.cfg.WardenKey
 	}
 	g.rep.read(func(m *state.Machine) {
 		if n, ok := m.Node(g.cfg.Node); ok {

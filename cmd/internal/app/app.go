@@ -15,6 +15,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/recovery"
+	"github.com/fencepost/fencepost/recovery/warden"
 	"github.com/fencepost/fencepost/signals"
 )
 
@@ -58,11 +59,19 @@ type cleanup struct {
 
 // New checks that the configuration fits together. It opens nothing.
 func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
+	return newBelow(nil, cfg, version, log)
+}
+
+// newBelow makes the node of a warden, nil for none: its first run is the one that the warden may bury.
+func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), done: make(chan struct{})}
 	a.router = signals.NewRouter(signals.Options{Logger: log})
 	gcfg, err := a.groupConfig()
 	if err != nil {
 		return nil, err
+	}
+	if child != nil {
+		gcfg.Run, gcfg.WardenKey = child.Run(), child.Key()
 	}
 	if a.group, err = gms.New(gcfg, a.router); err != nil {
 		return nil, err

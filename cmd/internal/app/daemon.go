@@ -53,7 +53,7 @@ func runNode(cfg configs.Config, version string, stderr io.Writer) int {
 	if err != nil {
 		return complain(stderr, err, 1)
 	}
-	a, err := New(cfg, version, logger(cfg.Log, stderr))
+	a, err := newBelow(child, cfg, version, logger(cfg.Log, stderr))
 	if err != nil {
 		return complain(stderr, errors.Join(err, leave(child, false, err)), 2)
 	}

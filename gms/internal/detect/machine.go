@@ -13,6 +13,7 @@ type Evidence int
 const (
 	Refused Evidence = iota + 1 // the process is proven gone
 	Lapsed                      // silent for too long
+	Buried                      // its warden's obituary, and no answer to a ping sent after it
 )
 
 // Settings of a machine.
@@ -52,6 +53,8 @@ const (
 	VotersAsked              // answer to AskVoters; Yes: a majority saw the refusal
 	CloseFailed              // a proposed closing did not commit
 	Tick                     // time has passed
+	Obituary                 // the run's own warden says that it died; the signature was verified
+	Outlived                 // answer to PingDead; Yes: the run answered, so that the obituary is void
 )
 
 // Event is one thing the leader learned.
@@ -75,6 +78,7 @@ const (
 	AskVoters                // ask all voters whether they saw the refusal; answer with VotersAsked
 	Suspect                  // commit Suspect
 	Unsuspect                // commit Unsuspect
+	PingDead                 // ping a run of which there is an obituary; answer with Outlived
 	Close                    // commit CloseRun with Evidence; answer with CloseFailed, or Closed when it is applied
 )
 
@@ -185,10 +189,29 @@ func (m *Machine) about(now time.Duration, r *run, e Event) []Proposal {
 		return m.refusal(now, r, e)
 	case Pinged:
 		return m.pinged(now, r, e)
+	case Obituary:
+		if !r.closing {
+			return []Proposal{{Act: PingDead, Run: e.Run}}
+		}
+	case Outlived:
+		return m.outlived(r, e)
 	case CloseFailed:
 		r.closing = false
 	}
 	return nil
+}
+
+// outlived takes the answer to the ping that was sent after an obituary (PROTOCOL.md 3). The end of a stream may come
+// later than the obituary: what counts is that the run does not answer.
+func (m *Machine) outlived(r *run, e Event) []Proposal {
+	if e.Yes {
+		return m.suspect(r, e.Run, "its warden says that it died, yet it answers")
+	}
+	if r.closing {
+		return nil
+	}
+	r.closing = true
+	return []Proposal{{Act: Close, Run: e.Run, Evidence: Buried, Why: "its warden saw it die and it answers no ping"}}
 }
 
 func (m *Machine) streamEnded(now time.Duration, r *run, e Event) []Proposal {
@@ -204,6 +227,9 @@ func (m *Machine) streamEnded(now time.Duration, r *run, e Event) []Proposal {
 
 // hint follows a suspicion: a probe where one can prove something, and the suspicion itself where not.
 func (m *Machine) hint(now time.Duration, r *run, id RunID, why string) []Proposal {
+	if r.closing {
+		return nil
+	}
 	if r.streams > 0 {
 		return m.suspect(r, id, why)
 	}

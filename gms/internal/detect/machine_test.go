@@ -19,7 +19,7 @@ type script struct {
 
 var kinds = map[string]Kind{
 	"opened": Opened, "closed": Closed, "renewed": Renewed, "stream": StreamOpened, "ended": StreamEnded, "alive": GossipAlive,
-	"dead": GossipDead, "reported": Reported, "probed": Probed, "pinged": Pinged, "voters": VotersAsked, "failed": CloseFailed, "tick": Tick,
+	"dead": GossipDead, "reported": Reported, "probed": Probed, "pinged": Pinged, "voters": VotersAsked, "failed": CloseFailed, "obituary": Obituary, "outlived": Outlived, "tick": Tick,
 }
 
 func (p Proposal) String() string {
@@ -34,8 +34,10 @@ func (p Proposal) String() string {
 		return "suspect"
 	case Unsuspect:
 		return "unsuspect"
+	case PingDead:
+		return "ping-dead"
 	}
-	return map[Evidence]string{Refused: "close-refused", Lapsed: "close-lapsed"}[p.Evidence]
+	return map[Evidence]string{Refused: "close-refused", Lapsed: "close-lapsed", Buried: "close-buried"}[p.Evidence]
 }
 
 func TestScripts(t *testing.T) {
@@ -151,6 +153,18 @@ var scripts = []script{
 	}},
 	{name: "a watchdog's lie about a run with a session is suspicion", lines: []string{
 		"10 stream ->", "500 reported -> suspect", "900 renewed -> unsuspect",
+	}},
+	{name: "an obituary and no answer to a ping sent after it close at once, the stream's end or not", lines: []string{
+		"10 stream ->", "20 renewed ->", "900 obituary -> ping-dead", "901 outlived no -> close-buried", "905 ended ->", "910 closed ->",
+	}},
+	{name: "rule 3: an obituary is void while the run answers", lines: []string{
+		"10 stream ->", "20 renewed ->", "900 obituary -> ping-dead", "901 outlived yes -> suspect", "950 renewed -> unsuspect", "1900 renewed ->",
+	}},
+	{name: "an obituary behind address translation", open: func(e *Event) { e.OwnInterface = false }, lines: []string{
+		"10 stream ->", "900 ended -> suspect", "901 obituary -> ping-dead", "902 outlived no -> close-buried",
+	}},
+	{name: "an obituary of a run that is being closed does nothing", lines: []string{
+		"10 stream ->", "900 ended -> probe", "905 probed yes -> ping", "906 pinged no -> close-refused", "907 obituary ->",
 	}},
 	{name: "events about a closed run do nothing", lines: []string{"10 closed ->", "20 dead ->", "30 ended ->", "9500 tick ->"}},
 }

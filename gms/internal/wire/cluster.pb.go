@@ -1545,6 +1545,127 @@ func (x *TellReply) GetOutcome() TellReply_Outcome {
 	return TellReply_OUTCOME_UNSPECIFIED
 }
 
+// AnnounceRequest carries an obituary as its warden signed it (layout in gms/obituary.go).
+type AnnounceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Obituary      []byte                 `protobuf:"bytes,1,opt,name=obituary,proto3" json:"obituary,omitempty"`                  // at most 256 bytes
+	PassedOn      bool                   `protobuf:"varint,2,opt,name=passed_on,json=passedOn,proto3" json:"passed_on,omitempty"` // do not pass on again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnounceRequest) Reset() {
+	*x = AnnounceRequest{}
+	mi := &file_cluster_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnounceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnounceRequest) ProtoMessage() {}
+
+func (x *AnnounceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnounceRequest.ProtoReflect.Descriptor instead.
+func (*AnnounceRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *AnnounceRequest) GetObituary() []byte {
+	if x != nil {
+		return x.Obituary
+	}
+	return nil
+}
+
+func (x *AnnounceRequest) GetPassedOn() bool {
+	if x != nil {
+		return x.PassedOn
+	}
+	return false
+}
+
+type AnnounceReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Taken         bool                   `protobuf:"varint,1,opt,name=taken,proto3" json:"taken,omitempty"`     // the leader has verified it and looks whether the run answers
+	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`          // it was refused, for people
+	Leader        string                 `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`    // node that leads, if known
+	Decided       bool                   `protobuf:"varint,4,opt,name=decided,proto3" json:"decided,omitempty"` // refused by the leader: asking again cannot help
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnounceReply) Reset() {
+	*x = AnnounceReply{}
+	mi := &file_cluster_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnounceReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnounceReply) ProtoMessage() {}
+
+func (x *AnnounceReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnounceReply.ProtoReflect.Descriptor instead.
+func (*AnnounceReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *AnnounceReply) GetTaken() bool {
+	if x != nil {
+		return x.Taken
+	}
+	return false
+}
+
+func (x *AnnounceReply) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *AnnounceReply) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *AnnounceReply) GetDecided() bool {
+	if x != nil {
+		return x.Decided
+	}
+	return false
+}
+
 var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
@@ -1668,14 +1789,23 @@ const file_cluster_proto_rawDesc = "" +
 	"\x14OUTCOME_NO_COMPONENT\x10\x02\x12\x10\n" +
 	"\fOUTCOME_FULL\x10\x03\x12\x16\n" +
 	"\x12OUTCOME_NOT_MEMBER\x10\x04\x12\x11\n" +
-	"\rOUTCOME_STALE\x10\x052\xc3\x04\n" +
+	"\rOUTCOME_STALE\x10\x05\"J\n" +
+	"\x0fAnnounceRequest\x12\x1a\n" +
+	"\bobituary\x18\x01 \x01(\fR\bobituary\x12\x1b\n" +
+	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"i\n" +
+	"\rAnnounceReply\x12\x14\n" +
+	"\x05taken\x18\x01 \x01(\bR\x05taken\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader\x12\x18\n" +
+	"\adecided\x18\x04 \x01(\bR\adecided2\x8f\x05\n" +
 	"\aCluster\x12D\n" +
 	"\x06Submit\x12\x1d.fencepost.wire.SubmitRequest\x1a\x1b.fencepost.wire.SubmitReply\x12E\n" +
 	"\aSession\x12\x19.fencepost.wire.SessionUp\x1a\x1b.fencepost.wire.SessionDown(\x010\x01\x12A\n" +
 	"\x05Renew\x12\x1c.fencepost.wire.RenewRequest\x1a\x1a.fencepost.wire.RenewReply\x12>\n" +
 	"\x04Ping\x12\x1b.fencepost.wire.PingRequest\x1a\x19.fencepost.wire.PingReply\x12A\n" +
 	"\x05Probe\x12\x1c.fencepost.wire.ProbeRequest\x1a\x1a.fencepost.wire.ProbeReply\x12M\n" +
-	"\tReadIndex\x12 .fencepost.wire.ReadIndexRequest\x1a\x1e.fencepost.wire.ReadIndexReply\x12V\n" +
+	"\tReadIndex\x12 .fencepost.wire.ReadIndexRequest\x1a\x1e.fencepost.wire.ReadIndexReply\x12J\n" +
+	"\bAnnounce\x12\x1f.fencepost.wire.AnnounceRequest\x1a\x1d.fencepost.wire.AnnounceReply\x12V\n" +
 	"\fHomePosition\x12#.fencepost.wire.HomePositionRequest\x1a!.fencepost.wire.HomePositionReply\x12>\n" +
 	"\x04Tell\x12\x1b.fencepost.wire.TellRequest\x1a\x19.fencepost.wire.TellReplyB2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
@@ -1692,7 +1822,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_cluster_proto_goTypes = []any{
 	(Hello_Kind)(0),             // 0: fencepost.wire.Hello.Kind
 	(TellReply_Outcome)(0),      // 1: fencepost.wire.TellReply.Outcome
@@ -1718,15 +1848,17 @@ var file_cluster_proto_goTypes = []any{
 	(*HomePositionReply)(nil),   // 21: fencepost.wire.HomePositionReply
 	(*TellRequest)(nil),         // 22: fencepost.wire.TellRequest
 	(*TellReply)(nil),           // 23: fencepost.wire.TellReply
-	(Role)(0),                   // 24: fencepost.wire.Role
-	(*Command)(nil),             // 25: fencepost.wire.Command
-	(*Result)(nil),              // 26: fencepost.wire.Result
+	(*AnnounceRequest)(nil),     // 24: fencepost.wire.AnnounceRequest
+	(*AnnounceReply)(nil),       // 25: fencepost.wire.AnnounceReply
+	(Role)(0),                   // 26: fencepost.wire.Role
+	(*Command)(nil),             // 27: fencepost.wire.Command
+	(*Result)(nil),              // 28: fencepost.wire.Result
 }
 var file_cluster_proto_depIdxs = []int32{
-	24, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
+	26, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
 	0,  // 1: fencepost.wire.Hello.kind:type_name -> fencepost.wire.Hello.Kind
-	25, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
-	26, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
+	27, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
+	28, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
 	7,  // 4: fencepost.wire.Renewal.fences:type_name -> fencepost.wire.FenceRenewal
 	6,  // 5: fencepost.wire.SessionUp.renewal:type_name -> fencepost.wire.Renewal
 	9,  // 6: fencepost.wire.SessionUp.bye:type_name -> fencepost.wire.Bye
@@ -1741,18 +1873,20 @@ var file_cluster_proto_depIdxs = []int32{
 	14, // 15: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
 	16, // 16: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
 	18, // 17: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
-	20, // 18: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
-	22, // 19: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
-	5,  // 20: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
-	10, // 21: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
-	13, // 22: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
-	15, // 23: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
-	17, // 24: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
-	19, // 25: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
-	21, // 26: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
-	23, // 27: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
-	20, // [20:28] is the sub-list for method output_type
-	12, // [12:20] is the sub-list for method input_type
+	24, // 18: fencepost.wire.Cluster.Announce:input_type -> fencepost.wire.AnnounceRequest
+	20, // 19: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
+	22, // 20: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
+	5,  // 21: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
+	10, // 22: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
+	13, // 23: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
+	15, // 24: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
+	17, // 25: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
+	19, // 26: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
+	25, // 27: fencepost.wire.Cluster.Announce:output_type -> fencepost.wire.AnnounceReply
+	21, // 28: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
+	23, // 29: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
+	21, // [21:30] is the sub-list for method output_type
+	12, // [12:21] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -1778,7 +1912,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	Cluster_Ping_FullMethodName         = "/fencepost.wire.Cluster/Ping"
 	Cluster_Probe_FullMethodName        = "/fencepost.wire.Cluster/Probe"
 	Cluster_ReadIndex_FullMethodName    = "/fencepost.wire.Cluster/ReadIndex"
+	Cluster_Announce_FullMethodName     = "/fencepost.wire.Cluster/Announce"
 	Cluster_HomePosition_FullMethodName = "/fencepost.wire.Cluster/HomePosition"
 	Cluster_Tell_FullMethodName         = "/fencepost.wire.Cluster/Tell"
 )
@@ -48,6 +49,8 @@ type ClusterClient interface {
 	Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeReply, error)
 	// ReadIndex answers with an index such that a state that has applied it is not staler than the call.
 	ReadIndex(ctx context.Context, in *ReadIndexRequest, opts ...grpc.CallOption) (*ReadIndexReply, error)
+	// Announce brings an obituary, from the warden of a node or from a member that passes it on.
+	Announce(ctx context.Context, in *AnnounceRequest, opts ...grpc.CallOption) (*AnnounceReply, error)
 	// HomePosition tells what the group has on record about a home, before its Raft starts.
 	HomePosition(ctx context.Context, in *HomePositionRequest, opts ...grpc.CallOption) (*HomePositionReply, error)
 	// Tell delivers a host app's message to one member, at most once.
@@ -125,6 +128,16 @@ func (c *clusterClient) ReadIndex(ctx context.Context, in *ReadIndexRequest, opt
 	return out, nil
 }
 
+func (c *clusterClient) Announce(ctx context.Context, in *AnnounceRequest, opts ...grpc.CallOption) (*AnnounceReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnnounceReply)
+	err := c.cc.Invoke(ctx, Cluster_Announce_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) HomePosition(ctx context.Context, in *HomePositionRequest, opts ...grpc.CallOption) (*HomePositionReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HomePositionReply)
@@ -164,6 +177,8 @@ type ClusterServer interface {
 	Probe(context.Context, *ProbeRequest) (*ProbeReply, error)
 	// ReadIndex answers with an index such that a state that has applied it is not staler than the call.
 	ReadIndex(context.Context, *ReadIndexRequest) (*ReadIndexReply, error)
+	// Announce brings an obituary, from the warden of a node or from a member that passes it on.
+	Announce(context.Context, *AnnounceRequest) (*AnnounceReply, error)
 	// HomePosition tells what the group has on record about a home, before its Raft starts.
 	HomePosition(context.Context, *HomePositionRequest) (*HomePositionReply, error)
 	// Tell delivers a host app's message to one member, at most once.
@@ -195,6 +210,9 @@ func (UnimplementedClusterServer) Probe(context.Context, *ProbeRequest) (*ProbeR
 }
 func (UnimplementedClusterServer) ReadIndex(context.Context, *ReadIndexRequest) (*ReadIndexReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadIndex not implemented")
+}
+func (UnimplementedClusterServer) Announce(context.Context, *AnnounceRequest) (*AnnounceReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Announce not implemented")
 }
 func (UnimplementedClusterServer) HomePosition(context.Context, *HomePositionRequest) (*HomePositionReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method HomePosition not implemented")
@@ -320,6 +338,24 @@ func _Cluster_ReadIndex_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Announce_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnnounceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Announce(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Announce_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Announce(ctx, req.(*AnnounceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_HomePosition_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(HomePositionRequest)
 	if err := dec(in); err != nil {
@@ -382,6 +418,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReadIndex",
 			Handler:    _Cluster_ReadIndex_Handler,
+		},
+		{
+			MethodName: "Announce",
+			Handler:    _Cluster_Announce_Handler,
 		},
 		{
 			MethodName: "HomePosition",

@@ -1,0 +1,187 @@
+package gms
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/fencepost/fencepost/gms/internal/detect"
+	"github.com/fencepost/fencepost/gms/internal/rpc"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// An obituary is what the warden of a node signs when it has seen the node's process die (package recovery/warden makes
+// it). Numbers are big endian:
+//
+//	 0   8  "FPOBIT1\n"
+//	 8   1  1: the run died, 2: nothing that it started is left
+//	 9  16  run id
+//	25   8  generation of the home
+//	33  16  nonce
+//	49   1  n, length of the node's name, 1 to 63
+//	50   n  the node's name
+//	50+n 64 ed25519 signature over all bytes before it, by the key that the run registered when it was opened
+//
+// and nothing after it. It holds for one run for ever, so that a replayed one finds its run closed.
+const (
+	obituaryMagic = "FPOBIT1\n"
+	obituaryFixed = 50
+	obituaryDied  = 1
+)
+
+var (
+	errNoObituary = errors.New("not an obituary")
+	errForged     = errors.New("not signed by the warden of that run")
+)
+
+// readObituary takes an obituary apart, without believing it.
+func readObituary(signed []byte) (what byte, run state.RunID, node string, err error) {
+	if len(signed) < obituaryFixed+1+ed25519.SignatureSize || string(signed[:8]) != obituaryMagic {
+		return 0, run, "", errNoObituary
+	}
+	n := int(signed[49])
+	if n < 1 || n > 63 || len(signed) != obituaryFixed+n+ed25519.SignatureSize {
+		return 0, run, "", errNoObituary
+	}
+	return signed[8], state.RunID(signed[9:25]), string(signed[50 : 50+n]), nil
+}
+
+// verifyObituary checks it against the run that the log has open.
+func (g *Group) verifyObituary(signed []byte) (what byte, run state.Run, err error) {
+	what, id, node, err := readObituary(signed)
+	if err != nil {
+		return 0, run, err
+	}
+	g.rep.read(func(m *state.Machine) { run, _ = m.Run(id) })
+	switch {
+	case run.Open == nil || !run.IsOpen():
+		return 0, run, ErrRunClosed
+	case run.Node() != node:
+		return 0, run, errForged
+	}
+	key, end := run.Open.GetWardenKey(), len(signed)-ed25519.SignatureSize
+	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, signed[:end], signed[end:]) {
+		return 0, run, errForged
+	}
+	return what, run, nil
+}
+
+// Announce takes an obituary, or passes it on once to the leader.
+func (h handler) Announce(ctx context.Context, r *wire.AnnounceRequest) (*wire.AnnounceReply, error) {
+	leader := h.g.leaderHint()
+	l := h.g.leadingNow()
+	if l == nil {
+		if r.GetPassedOn() || leader == "" || leader == h.g.cfg.Node {
+			return &wire.AnnounceReply{Why: "no leader is known here", Leader: leader}, nil
+		}
+		c, err := h.g.client(leader)
+		if err != nil {
+			return nil, err
+		}
+		return c.Announce(ctx, &wire.AnnounceRequest{Obituary: r.GetObituary(), PassedOn: true})
+	}
+	what, run, err := h.g.verifyObituary(r.GetObituary())
+	if err != nil {
+		h.g.log.Warn("gms: obituary refused", "why", err.Error())
+		return &wire.AnnounceReply{Why: err.Error(), Decided: true, Leader: h.g.cfg.Node}, nil
+	}
+	if what == obituaryDied {
+		h.g.log.Info("gms: obituary", "node", run.Node(), "run", run.ID.String())
+		l.follow()
+		l.step(detect.Event{Kind: detect.Obituary, Run: detect.RunID(run.ID)})
+	}
+	return &wire.AnnounceReply{Taken: true, Leader: h.g.cfg.Node}, nil
+}
+
+// Announcement says whose obituary is to be brought to the group, and from where: the home of the node that died tells the
+// addresses of the others.
+type Announcement struct {
+	Home     string // the node's home
+	Group    string // the group's name
+	Node     string // the node that died
+	Obituary []byte // as signed
+	Network  Network
+}
+
+// Announce brings an obituary to the members that the home remembers, again and again until the leader takes it or refuses
+// it, or ctx ends: when the leader itself has died, the next one takes it. It is called by a warden, in a process of its
+// own, and needs no group. The error says who refused or could not be reached.
+func Announce(ctx context.Context, a Announcement) error {
+	if a.Network == nil {
+		a.Network = SystemNetwork{}
+	}
+	h := &homeDir{dir: a.Home}
+	memory, err := h.read(a.Group)
+	if err != nil {
+		return fmt.Errorf("announce: read home %s: %w", filepath.Base(a.Home), err)
+	}
+	cluster, err := memory.clusterID()
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	dialer, err := rpc.NewDialer(rpc.DialerConfig{
+		Network: a.Network,
+		Identity: func() rpc.Identity {
+			return rpc.Identity{Group: a.Group, ClusterID: cluster, Node: a.Node, Home: h.id[:]}
+		},
+		Resolve: func(node string) (string, error) {
+			if addr := memory.Cluster[node]; addr != "" {
+				return addr, nil
+			}
+			return "", ErrNotFound
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	defer dialer.Stop()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		over, err := announceToAll(ctx, dialer, memory.Cluster, a.Obituary)
+		if over || len(memory.Cluster) == 0 {
+			return err
+		}
+		if !pause(ctx, nil, backoff) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// announceToAll asks all members at once. It is over when the leader has taken the obituary or has refused it.
+func announceToAll(ctx context.Context, dialer *rpc.Dialer, members map[string]string, obituary []byte) (over bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	type answer struct {
+		over bool
+		err  error
+	}
+	answers := make(chan answer, len(members))
+	for node := range members {
+		go func() { // ends with ctx
+			c, err := dialer.Client(node)
+			var reply *wire.AnnounceReply
+			if err == nil {
+				reply, err = c.Announce(ctx, &wire.AnnounceRequest{Obituary: obituary})
+			}
+			switch {
+			case err == nil && reply.GetTaken():
+				answers <- answer{over: true}
+			case err == nil:
+				answers <- answer{over: reply.GetDecided(), err: fmt.Errorf("%s: %s", node, reply.GetWhy())}
+			default:
+				answers <- answer{err: fmt.Errorf("%s: %w", node, err)}
+			}
+		}()
+	}
+	errs := []error{errors.New("announce obituary: nobody took it")}
+	for range members {
+		a := <-answers
+		if a.over {
+			return true, a.err
+		}
+		errs = append(errs, a.err)
+	}
+	return false, errors.Join(errs...)
+}
