@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -22,22 +21,21 @@ import (
 // lockState is one lock as a single machine would keep it.
 type lockState struct {
 	last   uint64 // highest token granted
-	holder string // empty: free
+	holder uint64 // its token; 0: free, or held by one who never learned when that ended
 }
 
-// lockOp is what a client asked for, and learned.
+// lockOp is what a client learned: that it was granted a lock, or that it has freed it. lost: its process died or its run was
+// closed while it held the lock, so the hold ended at some time that it does not know.
 type lockOp struct {
-	key string
-	// lock, busy, unlock; ended: it held a lock and does not know when that ended; maybe and gone: it asked for a lock, and does
-	// not know whether it got it, nor when that ended
-	kind string
-	id   uint64 // token, or number of the unknown grant
+	key   string
+	free  bool
+	token uint64
+	lost  bool
 }
 
-// lockModel is what the locks of the group must look like: one holder at a time, tokens that grow. What a client does not
-// know may happen at any time after it asked, or never.
+// lockModel is what the locks of the group must look like: one holder at a time, tokens that grow.
 func lockModel() porcupine.Model {
-	m := porcupine.NondeterministicModel{
+	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 			byKey := map[string][]porcupine.Operation{}
 			for _, o := range history {
@@ -49,65 +47,39 @@ func lockModel() porcupine.Model {
 			}
 			return parts
 		},
-		Init: func() []any { return []any{lockState{}} },
-		Step: func(state, input, _ any) []any { return lockStep(state.(lockState), input.(lockOp)) },
+		Init: func() any { return lockState{} },
+		Step: func(state, input, _ any) (bool, any) {
+			s, op := state.(lockState), input.(lockOp)
+			switch {
+			case op.free:
+				return s.holder == op.token, lockState{last: s.last}
+			case op.lost:
+				return s.holder == 0 && op.token > s.last, lockState{last: op.token}
+			}
+			return s.holder == 0 && op.token > s.last, lockState{op.token, op.token}
+		},
 	}
-	return m.ToModel()
 }
 
-func lockStep(s lockState, op lockOp) []any {
-	token, unknown := fmt.Sprint("token ", op.id), fmt.Sprint("unknown ", op.id)
-	free := func(holder string) []any {
-		if s.holder == holder {
-			s.holder = ""
-		}
-		return []any{s}
-	}
-	switch op.kind {
-	case "lock":
-		if s.holder == "" && op.id > s.last {
-			return []any{lockState{op.id, token}}
-		}
-	case "busy":
-		if s.holder != "" {
-			return []any{s}
-		}
-	case "unlock":
-		if s.holder == token {
-			return free(token)
-		}
-	case "ended":
-		return free(token)
-	case "maybe":
-		if s.holder == "" {
-			return []any{s, lockState{s.last, unknown}}
-		}
-		return []any{s}
-	case "gone":
-		return free(unknown)
-	}
-	return nil
-}
-
-// lockHistory notes what clients do, in the true order: virtual time does not tell it.
+// lockHistory notes what clients learn, in the true order: virtual time does not tell it. Requests that were not granted, as
+// far as their clients know, are not in it: they change nothing, or free by themselves what they got.
 type lockHistory struct {
-	clock   atomic.Int64
-	unknown atomic.Uint64
+	clock atomic.Int64
 
 	mu    sync.Mutex
 	ops   []porcupine.Operation
-	kinds map[string]int
+	freed map[uint64]bool
+	busy  int
+	lost  int
 }
 
-func (h *lockHistory) note(client int, call int64, op lockOp, known bool) {
-	o := porcupine.Operation{ClientId: client, Input: op, Call: call, Return: math.MaxInt64}
-	if known {
-		o.Return = h.clock.Add(1)
-	}
+func (h *lockHistory) note(client int, call int64, op lockOp) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, o)
-	h.kinds[op.kind]++
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: op, Call: call, Return: h.clock.Add(1)})
+	if op.free {
+		h.freed[op.token] = true
+	}
 }
 
 // lockClient takes and frees locks on one process until ctx ends, or its process does.
@@ -146,31 +118,20 @@ func (c *lockClient) once(key string) {
 	}
 	l, err := take(c.alive, key)
 	if err != nil {
-		c.failed(key, call, err)
+		c.h.mu.Lock()
+		defer c.h.mu.Unlock()
+		if errors.Is(err, gms.ErrBusy) {
+			c.h.busy++
+		} else {
+			c.h.lost++
+		}
 		return
 	}
-	c.h.note(c.id, call, lockOp{key, "lock", l.Token}, true)
-	held := c.h.clock.Load()
+	c.h.note(c.id, call, lockOp{key: key, token: l.Token})
 	c.rest(30)
 	call = c.h.clock.Add(1)
-	if err := c.node.Group.Unlock(c.alive, l); err != nil {
-		c.h.note(c.id, held, lockOp{key, "ended", l.Token}, false)
-		return
-	}
-	c.h.note(c.id, call, lockOp{key, "unlock", l.Token}, true)
-}
-
-func (c *lockClient) failed(key string, call int64, err error) {
-	holder, busy := errors.AsType[*gms.HolderError](err)
-	switch {
-	case busy && holder.Run == c.node.Run(): // another thread of this process is at it, which says nothing of the lock
-	case busy:
-		c.h.note(c.id, call, lockOp{key, "busy", 0}, true)
-	case errors.Is(err, gms.ErrLeaseExpired): // nothing was asked
-	default:
-		n := c.h.unknown.Add(1)
-		c.h.note(c.id, call, lockOp{key, "maybe", n}, false)
-		c.h.note(c.id, call, lockOp{key, "gone", n}, false)
+	if err := c.node.Group.Unlock(c.alive, l); err == nil {
+		c.h.note(c.id, call, lockOp{key: key, free: true, token: l.Token})
 	}
 }
 
@@ -191,7 +152,7 @@ func TestLockHistories(t *testing.T) {
 func lockHistoryOf(t *testing.T, seed uint64) {
 	const clients, steps = 8, 12
 	w := gmstest.Cluster(t, 5, gmstest.WithSeed(seed), gmstest.WithConfig(func(_ string, c *gms.Config) { c.Profile = gms.ProfileLocal }))
-	h := &lockHistory{kinds: map[string]int{}}
+	h := &lockHistory{freed: map[uint64]bool{}}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	stop := make(chan struct{})
 	var working sync.WaitGroup
@@ -255,31 +216,41 @@ func (h *lockHistory) judge(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.Logf("%d operations: %v", len(h.ops), h.kinds)
-	if h.kinds["lock"] < 100 || h.kinds["busy"] == 0 || h.kinds["ended"]+h.kinds["maybe"] == 0 {
-		t.Errorf("the history shows too little: %v", h.kinds)
+	held := 0
+	for i, o := range h.ops {
+		if op := o.Input.(lockOp); !op.free {
+			op.lost = !h.freed[op.token]
+			h.ops[i].Input = op
+			held++
+		}
 	}
-	if r := porcupine.CheckOperationsTimeout(lockModel(), h.ops, 0); r != porcupine.Ok {
+	t.Logf("%d locks, %d freed, %d busy, %d requests lost", held, len(h.freed), h.busy, h.lost)
+	if held < 100 || h.busy == 0 || h.lost == 0 {
+		t.Error("the history shows too little")
+	}
+	if r := porcupine.CheckOperationsTimeout(lockModel(), h.ops, time.Minute); r != porcupine.Ok {
 		t.Errorf("the history is not linearizable: %v", r)
 	}
 }
 
 // The model itself sees what must not be.
 func TestTheLockModelSeesFaults(t *testing.T) {
-	op := func(call, ret int64, kind string, id uint64) porcupine.Operation {
-		return porcupine.Operation{Input: lockOp{"k", kind, id}, Call: call, Return: ret}
+	lock := func(call int64, token uint64, lost bool) porcupine.Operation {
+		return porcupine.Operation{Input: lockOp{key: "k", token: token, lost: lost}, Call: call, Return: call + 1}
+	}
+	free := func(call int64, token uint64) porcupine.Operation {
+		return porcupine.Operation{Input: lockOp{key: "k", free: true, token: token}, Call: call, Return: call + 1}
 	}
 	for name, c := range map[string]struct {
 		ops  []porcupine.Operation
 		want bool
 	}{
-		"one after the other":    {[]porcupine.Operation{op(1, 2, "lock", 5), op(3, 4, "unlock", 5), op(5, 6, "lock", 7)}, true},
-		"two at once":            {[]porcupine.Operation{op(1, 2, "lock", 5), op(3, 4, "lock", 7)}, false},
-		"a smaller token":        {[]porcupine.Operation{op(1, 2, "lock", 5), op(3, 4, "unlock", 5), op(5, 6, "lock", 4)}, false},
-		"a token twice":          {[]porcupine.Operation{op(1, 2, "lock", 5), op(3, 4, "unlock", 5), op(5, 6, "lock", 5)}, false},
-		"busy while it is free":  {[]porcupine.Operation{op(1, 2, "lock", 5), op(3, 4, "unlock", 5), op(5, 6, "busy", 0)}, false},
-		"after its holder ended": {[]porcupine.Operation{op(1, 2, "lock", 5), op(2, 99, "ended", 5), op(3, 4, "lock", 7)}, true},
-		"under an unknown grant": {[]porcupine.Operation{op(1, 99, "maybe", 1), op(1, 99, "gone", 1), op(3, 4, "busy", 0), op(5, 6, "lock", 7)}, true},
+		"one after the other":    {[]porcupine.Operation{lock(1, 5, false), free(3, 5), lock(5, 7, false), free(7, 7)}, true},
+		"two at once":            {[]porcupine.Operation{lock(1, 5, false), lock(3, 7, false), free(5, 5), free(7, 7)}, false},
+		"a smaller token":        {[]porcupine.Operation{lock(1, 5, false), free(3, 5), lock(5, 4, false), free(7, 4)}, false},
+		"a token twice":          {[]porcupine.Operation{lock(1, 5, false), free(3, 5), lock(5, 5, true)}, false},
+		"after its holder died":  {[]porcupine.Operation{lock(1, 5, true), lock(3, 7, false), free(5, 7)}, true},
+		"while another holds it": {[]porcupine.Operation{lock(1, 5, false), lock(3, 7, true), free(5, 5)}, false},
 	} {
 		if got := porcupine.CheckOperations(lockModel(), c.ops); got != c.want {
 			t.Errorf("%s: %v", name, got)

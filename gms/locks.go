@@ -142,7 +142,10 @@ func (g *Group) lock(ctx context.Context, name string, wait bool, done func()) (
 	}
 	token, since := r.GetToken(), r.GetPosition()
 	if r.GetCode() == wire.Code_CODE_QUEUED {
-		if token, since, err = g.awaitGrant(ctx, s, name, since); err != nil {
+		if token, since, err = g.awaitGrant(ctx, s, name, since); err == nil {
+			err = g.mayStart() // who was cut off learns of a grant that may be over
+		}
+		if err != nil {
 			g.background(func(ctx context.Context) {
 				defer done()
 				g.giveBack(ctx, s.run, name, 0)
