@@ -21,6 +21,8 @@ var (
 	ErrNotHolder = errors.New("not the holder")
 	// ErrStale: what is named was valid and is over: a lock whose limit has passed.
 	ErrStale = errors.New("stale")
+	// ErrGap: changes since the position are not kept any more.
+	ErrGap = errors.New("changes are not kept so far back")
 	// ErrConflict: a condition on a key's version did not hold.
 	ErrConflict = errors.New("version has changed")
 	// ErrFenced: a condition on a run, a claim or a fence did not hold: a successor has taken over.

@@ -23,6 +23,7 @@ type replica struct {
 	feed    []fed             // changes that the signal maker has not taken yet
 	mark    state.AuditMarked // the last one
 	endings *endings
+	recent  recent // changes of the state cache
 	clock   Clock
 	failed  func(error)                                                  // a reason why the process must end
 	applied func(index uint64, m *state.Machine, changes []state.Change) // may be nil; see seam.Hooks
@@ -58,6 +59,7 @@ func (r *replica) Apply(index uint64, data []byte) any {
 		}
 	}
 	r.endings.note(r.m, changes, r.clock.Now())
+	r.recent.add(changes)
 	if r.applied != nil {
 		r.applied(index, r.m, changes)
 	}
@@ -116,6 +118,7 @@ func (r *replica) Restore(from io.Reader) error {
 	defer r.mu.Unlock()
 	r.m = m
 	r.endings.restored(r.clock.Now())
+	r.recent.restored(m.Position())
 	if r.applied != nil {
 		r.applied(m.Index(), m, nil)
 	}
@@ -159,6 +162,14 @@ func (r *replica) audited() (index uint64, mark state.AuditMarked) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.m.Index(), r.mark
+}
+
+// changesSince lists the changes of a component's entries after a position; false when some are not known any more.
+func (r *replica) changesSince(component string, from uint64) ([]CacheChange, bool, <-chan struct{}) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list, ok := r.recent.since(component, from)
+	return list, ok, r.changed
 }
 
 // leaseWait is how long it takes until the lease of every earlier holder of a fence has run out.
