@@ -35,6 +35,10 @@
 //   - A command's outcome is never guessed: it is repeated under the same request id until it is known, and a late grant
 //     that nobody waits for any more is given back.
 //
+//   - Messages of one sender to one component of one member arrive in order and at most once; who is not reached is an error.
+//   - Locks are granted first come first served; a lock's client is told when its limit has passed.
+//   - A watch of the state cache misses no change, or says ErrGap.
+//
 // # What is not
 //
 //   - A lease tells a holder when to stop; what a stopped process does when it wakes is excluded only by tokens.
@@ -56,5 +60,9 @@
 //	succession.go  who stands for election when the leader is proven dead
 //	commander.go   request ids and repeats; batcher.go commands into entries; replica.go the state
 //	endings.go     since when a fence's earlier holders are gone
-//	signalling.go  changes of the log into signals
+//	signalling.go  changes of the log into signals; resuming.go goes on after a snapshot or another process; quorum.go;
+//	               shown.go what hosts see of runs and views; chronicle.go what operators find in the log
+//	history.go     past views, ready views, announcements of the whole group
+//	messages.go    messages between members
+//	locks.go       poll locks and their queues; watch.go changes of the state cache
 package gms
