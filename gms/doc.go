@@ -26,23 +26,16 @@
 //
 //   - One history: every member applies the same sequence of views, and a version never goes back, also not after a
 //     group was formed anew (positions begin above the wall clock in microseconds).
-//
 //   - A run that renews its lease in time is closed by nobody but itself, its own home or an operator. The evidence that
 //     closes a run is in package gms/internal/detect: proof in milliseconds, silence after the TTL.
-//
 //   - For each closed run and each component it had registered, or had work in, exactly one member at a time is
 //     appointed to recover, until exactly one Release is recorded.
-//
 //   - A guarded transaction of the state cache ([Txn]) takes effect only if, at that very position of the log, its run is
 //     open, its claim and its fence are held: effects of the dead are refused where they would become visible.
-//
 //   - A command's outcome is never guessed: it is repeated under the same request id until it is known, and a late grant
 //     that nobody waits for any more is given back.
-//
 //   - Messages of one sender to one component of one member arrive in order and at most once; who is not reached is an error.
-//
 //   - Locks are granted first come first served; a lock's client is told when its limit has passed.
-//
 //   - A watch of the state cache misses no change, or says ErrGap.
 //
 // # What is not
