@@ -86,7 +86,7 @@ func (h handler) Announce(ctx context.Context, r *wire.AnnounceRequest) (*wire.A
 	what, run, err := h.g.verifyObituary(r.GetObituary())
 	if err != nil {
 		h.g.log.Warn("gms: obituary refused", "why", err.Error())
-		return &wire.AnnounceReply{Why: err.Error(), Decided: true, Leader: h.g.cfg.Node}, nil
+		return &wire.AnnounceReply{Why: err.Error(), Decided: true, Closed: errors.Is(err, ErrRunClosed), Leader: h.g.cfg.Node}, nil
 	}
 	if what == obituaryDied {
 		h.g.log.Info("gms: obituary", "node", run.Node(), "run", run.ID.String())
@@ -108,7 +108,8 @@ type Announcement struct {
 
 // Announce brings an obituary to the members that the home remembers, again and again until the leader takes it or refuses
 // it, or ctx ends: when the leader itself has died, the next one takes it. It is called by a warden, in a process of its
-// own, and needs no group. The error says who refused or could not be reached.
+// own, and needs no group. ErrRunClosed: the run is not open (any more), so there is nothing to bury. Other errors say who
+// refused or could not be reached.
 func Announce(ctx context.Context, a Announcement) error {
 	if a.Network == nil {
 		a.Network = SystemNetwork{}
@@ -138,9 +139,12 @@ func Announce(ctx context.Context, a Announcement) error {
 		return fmt.Errorf("announce: %w", err)
 	}
 	defer dialer.Stop()
+	if len(memory.Cluster) == 0 {
+		return nil // a group of one has nobody to tell
+	}
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		over, err := announceToAll(ctx, dialer, memory.Cluster, a.Obituary)
-		if over || len(memory.Cluster) == 0 {
+		if over {
 			return err
 		}
 		if !pause(ctx, nil, backoff) {
@@ -168,6 +172,8 @@ func announceToAll(ctx context.Context, dialer *rpc.Dialer, members map[string]s
 			switch {
 			case err == nil && reply.GetTaken():
 				answers <- answer{over: true}
+			case err == nil && reply.GetClosed():
+				answers <- answer{over: true, err: fmt.Errorf("%s: %w", node, ErrRunClosed)}
 			case err == nil:
 				answers <- answer{over: reply.GetDecided(), err: fmt.Errorf("%s: %s", node, reply.GetWhy())}
 			default:

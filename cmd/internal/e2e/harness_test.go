@@ -62,6 +62,8 @@ type cluster struct {
 	// death is that of the whole machine, nobody starts it again, and SIGSTOP reaches the node itself.
 	watched bool
 
+	targets []string // names of databases that are restored
+
 	mu    sync.Mutex
 	procs map[string]*proc
 }
@@ -93,6 +95,9 @@ func newCluster(t *testing.T, o options) *cluster {
 		o.profile = "lan"
 	}
 	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, watched: o.watched, procs: map[string]*proc{}}
+	for _, dsn := range o.dsns {
+		c.targets = append(c.targets, nameIn(t, dsn))
+	}
 	t.Cleanup(func() {
 		c.end()
 		if t.Failed() {
@@ -451,18 +456,34 @@ func (c *cluster) oneBackup(by string) api.Backup {
 	return list[0]
 }
 
-// noStrays checks that the server has no database that a restore left.
+// noStrays checks that the server has no database that a restore of this cluster left.
 func (c *cluster) noStrays() {
+	c.t.Helper()
+	for _, n := range c.newDatabases() {
+		c.t.Errorf("stray database %s", n)
+	}
+}
+
+// newDatabases lists the databases that restores of this cluster are filling; other tests share the server.
+func (c *cluster) newDatabases() (list []string) {
 	c.t.Helper()
 	names, err := pg.Server(c.t).Databases(c.ctx)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	for _, n := range names {
-		if strings.Contains(n, "__fp_") {
-			c.t.Errorf("stray database %s", n)
+		at := strings.Index(n, "__fp_")
+		if at < 0 {
+			continue
+		}
+		for _, target := range c.targets {
+			if len(n[:at]) > 0 && strings.HasPrefix(target, n[:min(at, 12)]) {
+				list = append(list, n)
+				break
+			}
 		}
 	}
+	return list
 }
 
 func print(t *testing.T, dsn string) pgtest.Print {

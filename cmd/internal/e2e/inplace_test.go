@@ -31,6 +31,7 @@ func commits(t *testing.T, dsn string) string {
 // TestPausedRestorerInPlace: the first owner is paused in the middle of its transaction. The second attempt commits, once;
 // the late first one does not, and rows that users wrote meanwhile stay.
 func TestPausedRestorerInPlace(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, append([]string{bulk("goods", 1)}, slowCheck...)...)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}})
 	c.up()

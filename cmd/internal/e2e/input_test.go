@@ -50,6 +50,7 @@ func (s said) complains(t *testing.T, code int, words ...string) {
 }
 
 func TestBadConfigurations(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, extra string
 		code        int
@@ -83,6 +84,7 @@ func TestBadConfigurations(t *testing.T) {
 }
 
 func TestTakenPort(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, options{nodes: 1})
 	l, err := net.Listen("tcp", "127.0.0.1"+portOf(c, "n1/cluster"))
 	if err != nil {
@@ -96,6 +98,7 @@ func portOf(c *cluster, name string) string { return fmt.Sprintf(":%d", c.ports[
 
 // TestUnreachableSeed: the node keeps trying, says so, and answers on its socket meanwhile.
 func TestUnreachableSeed(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, options{nodes: 3})
 	c.start("n1")
 	c.until("the node says that no seed answers", func() bool {
@@ -117,6 +120,7 @@ func TestUnreachableSeed(t *testing.T) {
 // TestUsedNameAndEmptiedHome: a second process under a used name, and a node whose home was emptied, are told so and end;
 // the group does not notice.
 func TestUsedNameAndEmptiedHome(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, options{nodes: 3})
 	c.up()
 	view := c.view("n1")
@@ -164,6 +168,7 @@ func (c *cluster) view(by string) api.View {
 
 // TestBadRequests: unknown things, an existing target, a foreign storage: one line, a hint, the right code, nothing done.
 func TestBadRequests(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 1))
 	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}})
 	c.up()
@@ -189,6 +194,7 @@ func TestBadRequests(t *testing.T) {
 // TestFailingDumps: a wrong password, a dropped database and a killed pg_dump never give a completed backup; the task says
 // why in one sentence, and no secret is in it.
 func TestFailingDumps(t *testing.T) {
+	t.Parallel()
 	good := database(t, bulk("goods", 5))
 	gone := pg.Server(t).DSN("no_such_database")
 	wrong := pg.Server(t).DSNFor("postgres", "wr0ng-passw0rd", "postgres")
@@ -233,6 +239,7 @@ func TestFailingDumps(t *testing.T) {
 
 // TestCancel: a cancel from another node ends the task at once, the dump's child and its session are gone, nothing is left.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 5))
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.up()

@@ -77,6 +77,7 @@ func (c *cluster) recovered(by string) {
 // TestKillWhileUploading: the node that runs the backup dies in the middle of it and comes back at once; attempt 2
 // completes elsewhere or there, once.
 func TestKillWhileUploading(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 5), "SELECT lo_from_bytea(7, decode(repeat('ab', 100000), 'hex'))")
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.up()
@@ -100,7 +101,8 @@ func TestKillWhileUploading(t *testing.T) {
 // restored restores a backup into a new database and compares it with what was backed up.
 func (c *cluster) restored(by, backup, dsn string) {
 	c.t.Helper()
-	target := fmt.Sprintf("restored_%d", time.Now().UnixNano())
+	target := fmt.Sprintf("%d restored", time.Now().UnixNano())
+	c.targets = append(c.targets, target)
 	task, err := c.client(by).Restore(c.ctx, api.RestoreBackup{Backup: backup, Target: target})
 	if err != nil {
 		c.t.Fatal(err)
@@ -112,6 +114,7 @@ func (c *cluster) restored(by, backup, dsn string) {
 
 // TestKillWhileCreating: pg_dump waits for a lock, nothing is stored yet.
 func TestKillWhileCreating(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 1))
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}})
 	c.up()
@@ -149,6 +152,7 @@ var slowRows = []string{
 
 // TestKillWhileRestoring: the target stays as it was until the second attempt swaps the whole in.
 func TestKillWhileRestoring(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, append([]string{bulk("goods", 1)}, slowRows...)...)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}})
 	c.up()
@@ -175,23 +179,10 @@ func TestKillWhileRestoring(t *testing.T) {
 	c.noStrays()
 }
 
-// newDatabases lists the databases that restores are filling.
-func (c *cluster) newDatabases() (list []string) {
-	names, err := pg.Server(c.t).Databases(c.ctx)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for _, n := range names {
-		if strings.Contains(n, "__fp_") {
-			list = append(list, n)
-		}
-	}
-	return list
-}
-
 // TestKillTheLeader: whoever leads dies while another node backs up; the backup goes on as attempt 1. Then a backup that
 // the leader itself runs.
 func TestKillTheLeader(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 5))
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.up()
@@ -225,6 +216,7 @@ func (c *cluster) leader(by string) (leader string) {
 // TestKillTheRecoverer: the recoverer dies after it raised the fence; the next one has a larger token and does the work.
 // It is held up where it raises the storage's highest number, by a lock that the test holds.
 func TestKillTheRecoverer(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 5))
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.up()
@@ -295,6 +287,7 @@ func (c *cluster) lockStorage(name string) (release func()) {
 // TestPausedOwner: the owner is stopped for longer than its lease, its successor finishes, then it goes on: it writes
 // nothing, its manifest is refused by the tombstone, and it opens a new run.
 func TestPausedOwner(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 5))
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.up()
@@ -320,6 +313,7 @@ func TestPausedOwner(t *testing.T) {
 
 // TestPausedRestorer: the same for a restore. The late swap fails; rows that users wrote meanwhile stay.
 func TestPausedRestorer(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, append([]string{bulk("goods", 1)}, slowRows...)...)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}})
 	c.up()

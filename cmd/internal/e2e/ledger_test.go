@@ -39,6 +39,7 @@ func once(t *testing.T, dsn string) {
 
 // TestKillWhileUploadingPostgresLedger: TestKillWhileUploading with the ledger in a database, which all nodes share.
 func TestKillWhileUploadingPostgresLedger(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 2))
 	led, extra := ledgerIn(t)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly + extra})
@@ -64,6 +65,7 @@ func TestKillWhileUploadingPostgresLedger(t *testing.T) {
 // TestPausedOwnerPostgresLedger: the owner is stopped for longer than its lease, its successor shuts it out of the ledger
 // and finishes; when the owner goes on, it writes nothing.
 func TestPausedOwnerPostgresLedger(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 3))
 	led, extra := ledgerIn(t)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly + extra})
@@ -89,6 +91,7 @@ func TestPausedOwnerPostgresLedger(t *testing.T) {
 // TestLedgerRestartedDuringBackup: the ledger's database ends all sessions and takes none, five times during a dump; the
 // same attempt completes.
 func TestLedgerRestartedDuringBackup(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 4))
 	led, extra := ledgerIn(t)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly + extra})
@@ -120,6 +123,7 @@ func TestLedgerRestartedDuringBackup(t *testing.T) {
 
 // TestBadLedgers: a ledger that cannot be used ends the node with one line and a hint; one that is away is waited for.
 func TestBadLedgers(t *testing.T) {
+	t.Parallel()
 	foreign, extra := ledgerIn(t)
 	first := newCluster(t, options{nodes: 1, extra: extra})
 	first.up()

@@ -14,6 +14,7 @@ import (
 // configuration is spoiled), only the warden's word closes a run before its lease of a minute has run out. Each node has
 // its turn, the leader among them.
 func TestObituaryClosesAtOnce(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, options{nodes: 3, watched: true, profile: "patient", extra: "evidence: {refused: false}\n"})
 	c.up()
 	for _, name := range c.names {

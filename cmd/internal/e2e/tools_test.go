@@ -50,6 +50,7 @@ func hash(b []byte) string {
 // TestThePublicToolsAndAnEncryptedBackup: a backup is restored with age, zstd and PostgreSQL's programs alone; one whose
 // object was made by them is restored by the daemon; and with another key nothing happens but a clear error.
 func TestThePublicToolsAndAnEncryptedBackup(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 2), "CREATE TABLE plain AS SELECT 'a marker that nobody may see'::text AS body",
 		"SELECT lo_from_bytea(7, decode(repeat('ab', 100000), 'hex'))")
 	recipient, identity := ageKey(t)

@@ -30,6 +30,7 @@ func (c *cluster) nodeOf(name string) int {
 // TestWardenStartsItsNodeAgain: only the node process is killed, in the middle of a backup. Its warden ends pg_dump, cleans
 // up and starts the node again; the backup completes once, by attempt 2.
 func TestWardenStartsItsNodeAgain(t *testing.T) {
+	t.Parallel()
 	dsn := database(t, bulk("goods", 5))
 	c := newCluster(t, options{nodes: 3, watched: true, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.up()
@@ -62,6 +63,7 @@ func TestWardenStartsItsNodeAgain(t *testing.T) {
 
 // TestWardenIsKilled: its node goes on, and the next warden adopts it; a second one is refused meanwhile.
 func TestWardenIsKilled(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, options{nodes: 1, watched: true})
 	c.up()
 	run(t, daemon, "--config", c.file("n1")).complains(t, 1, "home is in use")
@@ -93,6 +95,7 @@ func TestWardenIsKilled(t *testing.T) {
 
 // TestEnvCommands: what the fencepost command says of a node's environment while its warden runs and afterwards.
 func TestEnvCommands(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, options{nodes: 1, watched: true})
 	c.up()
 	env := func(args ...string) said {

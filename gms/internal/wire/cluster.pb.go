@@ -1604,6 +1604,7 @@ type AnnounceReply struct {
 	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`          // it was refused, for people
 	Leader        string                 `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`    // node that leads, if known
 	Decided       bool                   `protobuf:"varint,4,opt,name=decided,proto3" json:"decided,omitempty"` // refused by the leader: asking again cannot help
+	Closed        bool                   `protobuf:"varint,5,opt,name=closed,proto3" json:"closed,omitempty"`   // because the run is not open
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1662,6 +1663,13 @@ func (x *AnnounceReply) GetLeader() string {
 func (x *AnnounceReply) GetDecided() bool {
 	if x != nil {
 		return x.Decided
+	}
+	return false
+}
+
+func (x *AnnounceReply) GetClosed() bool {
+	if x != nil {
+		return x.Closed
 	}
 	return false
 }
@@ -1792,12 +1800,13 @@ const file_cluster_proto_rawDesc = "" +
 	"\rOUTCOME_STALE\x10\x05\"J\n" +
 	"\x0fAnnounceRequest\x12\x1a\n" +
 	"\bobituary\x18\x01 \x01(\fR\bobituary\x12\x1b\n" +
-	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"i\n" +
+	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\x81\x01\n" +
 	"\rAnnounceReply\x12\x14\n" +
 	"\x05taken\x18\x01 \x01(\bR\x05taken\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
 	"\x06leader\x18\x03 \x01(\tR\x06leader\x12\x18\n" +
-	"\adecided\x18\x04 \x01(\bR\adecided2\x8f\x05\n" +
+	"\adecided\x18\x04 \x01(\bR\adecided\x12\x16\n" +
+	"\x06closed\x18\x05 \x01(\bR\x06closed2\x8f\x05\n" +
 	"\aCluster\x12D\n" +
 	"\x06Submit\x12\x1d.fencepost.wire.SubmitRequest\x1a\x1b.fencepost.wire.SubmitReply\x12E\n" +
 	"\aSession\x12\x19.fencepost.wire.SessionUp\x1a\x1b.fencepost.wire.SessionDown(\x010\x01\x12A\n" +
