@@ -142,18 +142,10 @@ func waiting(t *testing.T, dsn string) bool {
 	return pg.Server(t).Text(t, nameIn(t, dsn), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") != "0"
 }
 
-// slowRows is a table whose restore takes seconds: each row's check sleeps.
-var slowRows = []string{
-	"CREATE FUNCTION nap(i int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM pg_sleep(0.05); RETURN true; END $$",
-	"CREATE TABLE naps (i int)",
-	"INSERT INTO naps SELECT generate_series(1, 120)",
-	"ALTER TABLE naps ADD CONSTRAINT tired CHECK (public.nap(i)) NOT VALID",
-}
-
 // TestKillWhileRestoring: the target stays as it was until the second attempt swaps the whole in.
 func TestKillWhileRestoring(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, append([]string{bulk("goods", 1)}, slowRows...)...)
+	dsn := database(t, append([]string{bulk("goods", 1)}, slowCheck...)...)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}})
 	c.up()
 	c.finishes("n1", c.backup("n1").ID)
@@ -314,7 +306,7 @@ func TestPausedOwner(t *testing.T) {
 // TestPausedRestorer: the same for a restore. The late swap fails; rows that users wrote meanwhile stay.
 func TestPausedRestorer(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, append([]string{bulk("goods", 1)}, slowRows...)...)
+	dsn := database(t, append([]string{bulk("goods", 1)}, slowCheck...)...)
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}})
 	c.up()
 	c.finishes("n1", c.backup("n1").ID)

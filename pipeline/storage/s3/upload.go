@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -19,6 +20,7 @@ type upload struct {
 	id    string
 	parts []minio.CompletePart
 	size  int64
+	cut   bool // a part's request ended without an answer, so that the server may still be taking it
 }
 
 // multipart puts an object whose first part is full.
@@ -108,6 +110,7 @@ func (u *upload) send(ctx context.Context, b []byte) error {
 		CustomHeader: http.Header{"X-Amz-Checksum-Crc32c": {sum}},
 	})
 	if err != nil {
+		u.cut = true
 		return u.s.fail(ctx, err, "send part %d", n)
 	}
 	u.parts = append(u.parts, minio.CompletePart{PartNumber: n, ETag: part.ETag, ChecksumCRC32C: sum})
@@ -115,12 +118,25 @@ func (u *upload) send(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// abort removes the upload, whatever has become of ctx. What it cannot remove is logged, and left for AbortUploads.
+// lateParts is when an aborted upload is looked for again: a server that was still taking a part, whose connection was cut,
+// may bring the upload back after it was aborted, as the protocol says.
+var lateParts = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond}
+
+// abort removes the upload, whatever has become of ctx, and sees to it that it stays away when a part was cut off. What it
+// cannot remove is logged, and left for AbortUploads.
 func (u *upload) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
 	defer cancel()
-	err := u.s.core.AbortMultipartUpload(ctx, u.s.bucket, u.key, u.id)
-	if err == nil || gone(err) {
+	err := u.abortOnce(ctx)
+	for i := 0; u.cut && err == nil && i < len(lateParts); i++ {
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(lateParts[i]):
+			err = u.abortOnce(ctx)
+		}
+	}
+	if err == nil {
 		return nil
 	}
 	err = u.s.fail(ctx, err, "abort the upload of %s", u.name)
@@ -128,7 +144,14 @@ func (u *upload) abort(ctx context.Context) error {
 	return nil // the reason of the Put's failure counts
 }
 
-// gone tells whether err says that there is no such upload.
+// abortOnce aborts the upload; that it is gone already is well.
+func (u *upload) abortOnce(ctx context.Context) error {
+	if err := u.s.core.AbortMultipartUpload(ctx, u.s.bucket, u.key, u.id); err != nil && !gone(err) {
+		return err
+	}
+	return nil
+}
+
 func gone(err error) bool {
 	var e minio.ErrorResponse
 	return errors.As(err, &e) && e.Code == "NoSuchUpload"
