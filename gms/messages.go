@@ -179,12 +179,28 @@ func (g *Group) tell(ctx context.Context, node string, r *wire.TellRequest) (*wi
 	if node == g.cfg.Node {
 		return g.told(ctx, r), nil
 	}
-	c, err := g.client(node)
-	if err != nil {
-		return nil, err
+	for wait := firstTell; ; wait *= 3 {
+		c, err := g.client(node)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := c.Tell(ctx, r)
+		if err == nil || wait > lastTell || !rpc.Unanswered(err) || g.dialer.LastError(node) == nil {
+			return reply, err
+		}
+		g.dialer.Redial(node) // no connection could be made: its node may just be back
+		if !pause(ctx, nil, wait) {
+			return nil, err
+		}
 	}
-	return c.Tell(ctx, r)
 }
+
+// The pauses between tries to reach a member to which no connection could be made; a repeated message is taken once, by
+// its number.
+const (
+	firstTell = 10 * time.Millisecond
+	lastTell  = 100 * time.Millisecond
+)
 
 func (g *Group) isOpen(id state.RunID) (open bool) {
 	g.rep.read(func(m *state.Machine) { open = m.IsOpen(id) })
