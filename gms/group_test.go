@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,14 +53,29 @@ func (tg *testGroup) place(name string) {
 	tg.dirs[name] = tg.t.TempDir()
 }
 
+// lastPort counts ports that tests were given. They lie below the range from which the system takes those of outgoing
+// connections: one that was free a moment ago stays so.
+var lastPort atomic.Int64
+
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 10000 + (os.Getpid()*997+int(lastPort.Add(1)))%20000
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		u, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
+		}
+		u.Close()
+		return port
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port")
+	return 0
 }
 
 func (tg *testGroup) config(name string) Config {

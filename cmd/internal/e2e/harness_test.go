@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -121,14 +122,29 @@ func newCluster(t *testing.T, o options) *cluster {
 	return c
 }
 
+// lastPort counts ports that tests were given. They lie below the range from which the system takes those of outgoing
+// connections: one that was free a moment ago stays so.
+var lastPort atomic.Int64
+
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 10000 + (os.Getpid()*997+int(lastPort.Add(1)))%20000
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		u, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
+		}
+		u.Close()
+		return port
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port")
+	return 0
 }
 
 // write makes a node's configuration file.
