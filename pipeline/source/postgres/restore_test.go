@@ -326,8 +326,8 @@ func (p *proxy) serve(client net.Conn, server string) {
 		n, err := client.Read(buf)
 		if (bytes.Contains(buf[:n], []byte("commit\x00")) || bytes.Contains(buf[:n], []byte("COMMIT;\x00"))) && p.cut.Swap(false) {
 			p.did.Store(true)
-			_ = client.Close() // no answer from now on
-			_, _ = up.Write(buf[:n])
+			_, _ = up.Write(buf[:n]) // it arrives: who is cut off first may find its session ended before it
+			_ = client.Close()       // no answer from now on
 			_, _ = io.Copy(io.Discard, up)
 			return
 		}
