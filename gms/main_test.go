@@ -30,15 +30,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaks looks for goroutines that nobody waits for, several times: a probe of gossip that is under way ends by its time-out
-// only.
+// leaks looks for goroutines that nobody waits for. A probe of gossip that is under way when its node stops is not one: the
+// library offers no way to end it before its time-out (package gms/internal/gossip), which grows on a busy machine; that it
+// ends is seen by every test in a bubble.
 func leaks() int {
-	var err error
-	for range 5 {
-		if err = goleak.Find(); err == nil {
-			return 0
-		}
+	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode")); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		return 1
 	}
-	fmt.Fprintln(os.Stderr, "goroutines are left:", err)
-	return 1
+	return 0
 }
