@@ -109,6 +109,8 @@ type Config struct {
 	// one appointee's action may fail, and one item be orphaned (3).
 	Selector    signals.Selector
 	MaxAttempts int
+	// Order, when set, is the host's own selector; the same on all nodes. Nil: Selector alone decides.
+	Order Order
 	// NoRefused switches evidence "refused" off: only silence closes a run that dies.
 	NoRefused bool
 	// Floor gives the highest position or token that any ledger, storage or home is known to have seen, asked once, when a
@@ -119,9 +121,12 @@ type Config struct {
 	// that are there; a gap mark says so when that version is not kept any more.
 	ResumeFrom uint64
 	// Run, when set, is the id of the node's first run (random otherwise), and WardenKey the ed25519 public key that may
-	// sign its obituary: both come from the node's warden. A later run of the same process has no warden.
-	Run       [16]byte
-	WardenKey []byte
+	// sign its obituary: both come from the node's warden. TellWarden is told the id of each later run of this process before
+	// it is opened, and may block; a run of which the warden could not be told, or nil, is opened without a warden: it can be
+	// closed, but not by an obituary.
+	Run        [16]byte
+	WardenKey  []byte
+	TellWarden func(run [16]byte) error
 	// Details are published with each run and stay readable until its last recovery has ended; at most 8 KiB in all.
 	Details map[string][]byte
 	// Logger gets the log; default: none.

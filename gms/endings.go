@@ -8,18 +8,19 @@ import (
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
-// endings remembers when this replica applied the last entry that ended a holder: the closing of a run, and each
-// hand-over of its fence since (PROTOCOL.md 22). It is written where entries are applied, so that who has seen an
-// appointment has seen what ended the holder before.
+// endings remembers when this replica applied the entries that ended holders: the closing of a run, and each hand-over of
+// its fence since (PROTOCOL.md 22). It is written where entries are applied, so that who has seen an appointment has seen
+// what ended the holder before.
 type endings struct {
 	at    map[ending]time.Duration
-	floor time.Duration // of what a snapshot tells without a time: when it was restored
+	floor time.Duration // when a snapshot was restored: what it tells has no time; 0: none was
+	upTo  uint64        // position of that snapshot
 }
 
-// ending is a closed run, or with a component a hand-over of its fence.
+// ending is a closed run, or with a component the hand-over of its fence by a holder.
 type ending struct {
-	component string
-	run       state.RunID
+	component   string
+	run, holder state.RunID
 }
 
 func newEndings() *endings { return &endings{at: make(map[ending]time.Duration)} }
@@ -37,7 +38,8 @@ func (e *endings) note(m *state.Machine, changes []state.Change, now time.Durati
 				continue // it never held the fence
 			}
 			dead, _ := state.RunIDOf(c.Recovery.GetRun())
-			e.at[ending{c.Recovery.GetComponent(), dead}] = now
+			holder, _ := state.RunIDOf(c.Recovery.GetAppointee())
+			e.at[ending{c.Recovery.GetComponent(), dead, holder}] = now
 		case state.RecoveryEnded:
 			ended = true
 		}
@@ -58,23 +60,35 @@ func (e *endings) prune(m *state.Machine) {
 }
 
 // restored forgets all: what the snapshot skipped may have ended holders up to now.
-func (e *endings) restored(now time.Duration) {
+func (e *endings) restored(now time.Duration, position uint64) {
 	clear(e.at)
-	e.floor = now
+	e.floor, e.upTo = now, position
 }
 
 // leases are how long a holder may go on after it was last heard of: a run for ttl, a fence for fence.
 type leases struct{ ttl, fence time.Duration }
 
 // wait is what is left until the local deadline of every former holder has passed: of the dead run's lease, and of the
-// fence of whoever was handed over, which outlives its run's lease where it is the longer one.
-func (e *endings) wait(component string, run state.RunID, now time.Duration, l leases) time.Duration {
-	left := func(since, limit time.Duration) time.Duration {
-		if since == 0 {
-			return 0 // there was none
-		}
-		return since + limit - now
+// fence of whoever was handed over, which outlives its run's lease where it is the longer one. A holder of which nothing is
+// left needs no wait.
+func (e *endings) wait(m *state.Machine, component string, dead state.RunID, now time.Duration, l leases) time.Duration {
+	left := func(since, limit time.Duration) time.Duration { return max(0, since+limit-now) }
+	proven := func(id state.RunID) bool {
+		r, ok := m.Run(id)
+		return ok && !r.IsOpen() && r.Quiesced
 	}
 	longest := max(l.ttl, l.fence)
-	return max(0, left(e.floor, longest), left(e.at[ending{run: run}], l.ttl), left(e.at[ending{component, run}], longest))
+	var most time.Duration
+	if since, known := e.at[ending{run: dead}]; !proven(dead) && (known || e.floor > 0) {
+		most = left(max(since, e.floor), l.ttl)
+	}
+	if r, ok := m.Recovery(component, dead); ok && e.floor > 0 && r.GetEndedHolder() > r.GetSince() && r.GetEndedHolder() <= e.upTo {
+		most = max(most, left(e.floor, longest)) // who it was is not known any more
+	}
+	for k, since := range e.at {
+		if k.component == component && k.run == dead && !proven(k.holder) {
+			most = max(most, left(since, longest))
+		}
+	}
+	return most
 }

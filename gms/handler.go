@@ -57,6 +57,7 @@ func (g *Group) submitHere(ctx context.Context, cmds []*wire.Command) *wire.Subm
 	if !g.consensusRuns() || !g.cons.IsLeader() {
 		return notLeader
 	}
+	g.putInOrder(cmds)
 	results, index, err := g.batch.submit(ctx, cmds)
 	switch {
 	case err == nil:

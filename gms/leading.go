@@ -199,6 +199,7 @@ func (l *leading) close(run state.Run, p detect.Proposal) {
 	}[p.Evidence]
 	l.g.log.Warn("gms: closing run", "node", run.Node(), "run", run.ID.String(), "evidence", string(evidences[evidence]), "why", p.Why)
 	cmd := &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{Node: run.Node(), Run: run.ID.Bytes(), Evidence: evidence, Detail: p.Why}}}
+	l.g.putInOrder([]*wire.Command{cmd})
 	for err := l.commit(cmd); err != nil; err = l.commit(cmd) {
 		if errors.Is(err, errUnreached) || errors.Is(err, consensus.ErrNotLeader) {
 			l.step(detect.Event{Kind: detect.CloseFailed, Run: p.Run})

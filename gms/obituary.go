@@ -30,6 +30,7 @@ const (
 	obituaryMagic = "FPOBIT1\n"
 	obituaryFixed = 50
 	obituaryDied  = 1
+	quiescedToo   = 2 // nothing of it is left
 )
 
 var (
@@ -49,7 +50,7 @@ func readObituary(signed []byte) (what byte, run state.RunID, node string, err e
 	return signed[8], state.RunID(signed[9:25]), string(signed[50 : 50+n]), nil
 }
 
-// verifyObituary checks it against the run that the log has open.
+// verifyObituary checks it against the run that the log has open, or has closed and still knows when nothing of it is left.
 func (g *Group) verifyObituary(signed []byte) (what byte, run state.Run, err error) {
 	what, id, node, err := readObituary(signed)
 	if err != nil {
@@ -57,7 +58,7 @@ func (g *Group) verifyObituary(signed []byte) (what byte, run state.Run, err err
 	}
 	g.rep.read(func(m *state.Machine) { run, _ = m.Run(id) })
 	switch {
-	case run.Open == nil || !run.IsOpen():
+	case run.Open == nil || !run.IsOpen() && what != quiescedToo:
 		return 0, run, ErrRunClosed
 	case run.Node() != node:
 		return 0, run, errForged
@@ -88,12 +89,29 @@ func (h handler) Announce(ctx context.Context, r *wire.AnnounceRequest) (*wire.A
 		h.g.log.Warn("gms: obituary refused", "why", err.Error())
 		return &wire.AnnounceReply{Why: err.Error(), Decided: true, Closed: errors.Is(err, ErrRunClosed), Leader: h.g.cfg.Node}, nil
 	}
-	if what == obituaryDied {
-		h.g.log.Info("gms: obituary", "node", run.Node(), "run", run.ID.String())
+	return l.bury(what, run), nil
+}
+
+// bury takes a verified obituary. Who is quiesced has died too; what it says beyond that counts once the run is closed,
+// so that nothing is believed of a run that answers a ping.
+func (l *leading) bury(what byte, run state.Run) *wire.AnnounceReply {
+	log := l.g.log.With("node", run.Node(), "run", run.ID.String())
+	reply := &wire.AnnounceReply{Leader: l.g.cfg.Node}
+	if run.IsOpen() {
+		log.Info("gms: obituary")
 		l.follow()
 		l.step(detect.Event{Kind: detect.Obituary, Run: detect.RunID(run.ID)})
+		reply.Taken, reply.Why = what == obituaryDied, "the run is not closed yet"
+		return reply
 	}
-	return &wire.AnnounceReply{Taken: true, Leader: h.g.cfg.Node}, nil
+	log.Info("gms: nothing of the run is left")
+	cmd := &wire.Command{Op: &wire.Command_NoteQuiesced{NoteQuiesced: &wire.NoteQuiesced{Run: run.ID.Bytes()}}}
+	if err := l.commit(cmd); err != nil {
+		reply.Why = err.Error()
+		return reply
+	}
+	reply.Taken = true
+	return reply
 }
 
 // Announcement says whose obituary is to be brought to the group, and from where: the home of the node that died tells the

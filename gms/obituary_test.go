@@ -92,7 +92,71 @@ func TestObituaries(t *testing.T) {
 	if _, err := n3.Claim(tg.ctx, "work", "item", 1); err != nil {
 		t.Errorf("claim after a void obituary: %v", err)
 	}
+	// Nothing is believed of a run that answers, also not that nothing of it is left.
+	if err := announce(obituaryBytes(2, run, "n3", key)); err == nil || !strings.Contains(err.Error(), "not closed yet") {
+		t.Errorf("a living run was said to be quiesced: %v", err)
+	}
 	if _, got := n3.Self(); got != run.String() || len(tg.nodes["n1"].View().Members) != 3 {
 		t.Errorf("n3 stands as %s in a view of %d", got, len(tg.nodes["n1"].View().Members))
+	}
+}
+
+// TestRule22_QuiescedIsOnRecord: what the warden says of a run that nobody hears is on record with all, for those who wait
+// for its lease; a forged one is not.
+func TestRule22_QuiescedIsOnRecord(t *testing.T) {
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg := newTestGroup(t, 3)
+	run := state.RunID{1, 2, 3}
+	for _, name := range tg.names {
+		tg.start(name, func(c *Config) {
+			c.Profile, c.NoRefused = ProfilePatient, true // silence would take a minute
+			if c.Node == "n3" {
+				c.Run, c.WardenKey = run, public
+			}
+		})
+	}
+	tg.awaitStanding(tg.names...)
+	n1 := tg.nodes["n1"]
+	tg.await(n1, "the addresses of all", func() bool { return len(n1.remembered().Cluster) == 2 })
+	tg.net.cut("n3")
+	defer tg.net.cut()
+	announce := func(signed []byte) error {
+		ctx, cancel := context.WithTimeout(tg.ctx, attemptLimit)
+		defer cancel()
+		return Announce(ctx, Announcement{Home: tg.dirs["n1"], Group: "test", Node: "n3", Obituary: signed})
+	}
+	if err := announce(obituaryBytes(1, run, "n3", key)); err != nil {
+		t.Fatal(err)
+	}
+	known := func(n *testNode) (r state.Run) {
+		n.rep.read(func(m *state.Machine) { r, _ = m.Run(run) })
+		return r
+	}
+	tg.await(n1, "the closing of n3's run", func() bool { return !known(n1).IsOpen() })
+	if err := announce(obituaryBytes(2, run, "n3", other)); err == nil || known(n1).Quiesced {
+		t.Errorf("a forged word was taken: %v", err)
+	}
+	if err := announce(obituaryBytes(2, run, "n3", key)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"n1", "n2"} {
+		n := tg.nodes[name]
+		tg.await(n, "the record", func() bool { return known(n).Quiesced })
+	}
+	list, _ := n1.Recoveries()
+	for _, r := range list {
+		if left, _ := n1.LeaseWait(r.Appointment); r.Run == run.String() && left > 0 {
+			t.Errorf("whoever recovers %s waits for %v", r.Component, left)
+		}
+	}
+	if len(list) == 0 {
+		t.Error("nobody recovers n3")
 	}
 }

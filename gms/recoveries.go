@@ -125,8 +125,6 @@ type Fence struct {
 	Token uint64
 	// Sent is the time on the group's clock before the command was sent: what the fence's own deadline counts from.
 	Sent time.Duration
-	// LeaseWait is how long it takes until every former holder's lease has run out (exclusion by lease, PROTOCOL.md 22).
-	LeaseWait time.Duration
 }
 
 // AcquireFence raises the fence of an appointment of this run: signals.ErrNotAppointed when it has moved. Repeated for the
@@ -145,15 +143,17 @@ func (g *Group) AcquireFence(ctx context.Context, a Appointment) (Fence, error) 
 	if err := g.caughtUp(ctx, r.GetPosition()); err != nil {
 		return Fence{}, fmt.Errorf("%s: %w", what, err)
 	}
-	return Fence{Appointment: a, Token: r.GetToken(), Sent: sent, LeaseWait: g.leaseWait(a)}, nil
+	return Fence{Appointment: a, Token: r.GetToken(), Sent: sent}, nil
 }
 
-// leaseWait counts from when this node applied the entries that ended holders.
-func (g *Group) leaseWait(a Appointment) time.Duration {
+// LeaseWait is how long it takes from now until every former holder of the fence, the dead run first, can act no more: its
+// lease has run out by this node's clock, counted from when it applied the entry that ended the holder, or nothing of the
+// holder is left (exclusion by lease, PROTOCOL.md 22). changed is closed when it may have become less. It does not block.
+func (g *Group) LeaseWait(a Appointment) (left time.Duration, changed <-chan struct{}) {
 	l := leases{ttl: g.cfg.Timing.TTL, fence: g.cfg.FenceTTL}
 	id, err := parseRun(a.Run)
 	if err != nil {
-		return max(l.ttl, l.fence)
+		return max(l.ttl, l.fence), nil
 	}
 	return g.rep.leaseWait(a.Component, id, l)
 }

@@ -117,7 +117,7 @@ func (r *replica) Restore(from io.Reader) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.m = m
-	r.endings.restored(r.clock.Now())
+	r.endings.restored(r.clock.Now(), m.Position())
 	r.recent.restored(m.Position())
 	if r.applied != nil {
 		r.applied(m.Index(), m, nil)
@@ -172,11 +172,12 @@ func (r *replica) changesSince(component string, from uint64) ([]CacheChange, bo
 	return list, ok, r.changed
 }
 
-// leaseWait is how long it takes until the lease of every earlier holder of a fence has run out.
-func (r *replica) leaseWait(component string, dead state.RunID, l leases) time.Duration {
+// leaseWait is how long it takes until the lease of every earlier holder of a fence has run out, and a channel that is
+// closed at the next entry, which may prove one ended.
+func (r *replica) leaseWait(component string, dead state.RunID, l leases) (time.Duration, <-chan struct{}) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.endings.wait(component, dead, r.clock.Now(), l)
+	return r.endings.wait(r.m, component, dead, r.clock.Now(), l), r.changed
 }
 
 // take hands over the changes since the last call, and a channel that is closed at the next entry.

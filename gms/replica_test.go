@@ -141,7 +141,10 @@ func TestLeaseWaitCountsFromTheLastHolder(t *testing.T) {
 		const ttl, fence = 3 * time.Second, 30 * time.Second
 		g := newLooseGroup(t)
 		g.settle()
-		wait := func() time.Duration { return g.rep.leaseWait("c", runOf(2), leases{ttl: ttl, fence: fence}) }
+		wait := func() time.Duration {
+			left, _ := g.rep.leaseWait("c", runOf(2), leases{ttl: ttl, fence: fence})
+			return left
+		}
 		g.must(closeCommand(2, "n2", wire.Evidence_EVIDENCE_LAPSED))
 		if w := wait(); w != ttl {
 			t.Errorf("at the closing: %v", w)
@@ -174,6 +177,77 @@ func TestLeaseWaitCountsFromTheLastHolder(t *testing.T) {
 		}
 		if w := wait(); w != fence {
 			t.Errorf("after a snapshot that may hide hand-overs: %v", w)
+		}
+	})
+}
+
+// PROTOCOL.md 22: of a holder that is proven ended nothing is waited for, but only of that one.
+func TestRule22_WhoIsProvenEndedNeedsNoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, fence = 3 * time.Second, 30 * time.Second
+		g := newLooseGroup(t)
+		g.settle()
+		wait := func() time.Duration {
+			left, _ := g.rep.leaseWait("c", runOf(2), leases{ttl: ttl, fence: fence})
+			return left
+		}
+		quiesced := func(n byte) *wire.Command {
+			return &wire.Command{Op: &wire.Command_NoteQuiesced{NoteQuiesced: &wire.NoteQuiesced{Run: runOf(n).Bytes()}}}
+		}
+		g.must(closeCommand(2, "n2", wire.Evidence_EVIDENCE_OBITUARY))
+		_, changed := g.rep.leaseWait("c", runOf(2), leases{ttl: ttl, fence: fence})
+		g.must(quiesced(2))
+		select {
+		case <-changed:
+		default:
+			t.Error("who waits is not told")
+		}
+		if w := wait(); w != 0 {
+			t.Errorf("after the proof: %v", w)
+		}
+		g.raise("c", 2) // by run 3, the successor
+		g.must(g.move("c", 2))
+		if w := wait(); w != fence {
+			t.Errorf("after a hand-over by a run that stands: %v", w)
+		}
+		g.must(closeCommand(3, "n3", wire.Evidence_EVIDENCE_OBITUARY))
+		if w := wait(); w != fence {
+			t.Errorf("after that run was closed: %v", w)
+		}
+		g.must(quiesced(3))
+		if w := wait(); w != 0 {
+			t.Errorf("after the proof of the second: %v", w)
+		}
+		data := g.snapshot()
+		if err := g.rep.Restore(bytes.NewReader(data)); err != nil {
+			t.Fatal(err)
+		}
+		if w := wait(); w != fence {
+			t.Errorf("after a snapshot that hides who the second was: %v", w)
+		}
+	})
+}
+
+// A snapshot in which nobody was handed over hides nobody: the proof of the dead run is enough.
+func TestRule22_AProofOutlivesASnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLooseGroup(t)
+		g.settle()
+		g.must(closeCommand(2, "n2", wire.Evidence_EVIDENCE_OBITUARY))
+		restore := func() time.Duration {
+			data := g.snapshot()
+			if err := g.rep.Restore(bytes.NewReader(data)); err != nil {
+				t.Fatal(err)
+			}
+			left, _ := g.rep.leaseWait("c", runOf(2), leases{ttl: 3 * time.Second, fence: 30 * time.Second})
+			return left
+		}
+		if w := restore(); w != 3*time.Second {
+			t.Errorf("without a proof: %v", w)
+		}
+		g.must(&wire.Command{Op: &wire.Command_NoteQuiesced{NoteQuiesced: &wire.NoteQuiesced{Run: runOf(2).Bytes()}}})
+		if w := restore(); w != 0 {
+			t.Errorf("with it: %v", w)
 		}
 	})
 }

@@ -190,7 +190,7 @@ func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string)
 		GossipAddr: gossipAddr, ClusterAddr: g.clusterAddr, OwnInterface: ownInterface(gossipAddr) && ownInterface(g.clusterAddr),
 		Protocol: wire.Protocol, Details: g.cfg.Details, Components: g.components(),
 	}
-	if run == state.RunID(g.cfg.Run) {
+	if g.wardenKnows(run) {
 		op.WardenKey = g.cfg.WardenKey
 	}
 	g.rep.read(func(m *state.Machine) {
@@ -222,6 +222,23 @@ func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string)
 		}
 	}
 	return 0, context.Cause(ctx)
+}
+
+// wardenKnows tells the warden which run it may bury from now on: the present one, of which the log hears only afterwards.
+func (g *Group) wardenKnows(run state.RunID) bool {
+	switch {
+	case len(g.cfg.WardenKey) == 0:
+		return false
+	case run == state.RunID(g.cfg.Run):
+		return true
+	case g.cfg.TellWarden == nil:
+		return false
+	}
+	if err := g.cfg.TellWarden(run); err != nil {
+		g.log.Warn("gms: the warden could not be told of the new run, which is without one", "run", run.String(), "error", err)
+		return false
+	}
+	return true
 }
 
 // refused ends the group with an error that only a person can mend.

@@ -148,3 +148,51 @@ func TestOwnInterface(t *testing.T) {
 		}
 	}
 }
+
+// A later run of the process has the same warden, who is told before the log is; one of which it was not told has none, and
+// so has one whose process has no warden at all.
+func TestLaterRunsAreToldToTheWarden(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first bool
+		key   []byte
+		tell  bool
+		err   error
+		want  bool
+	}{
+		"the first run":           {first: true, key: make([]byte, ed25519.PublicKeySize), want: true},
+		"a later one":             {key: make([]byte, ed25519.PublicKeySize), tell: true, want: true},
+		"it could not be told":    {key: make([]byte, ed25519.PublicKeySize), tell: true, err: errors.New("disk full")},
+		"nobody tells it":         {key: make([]byte, ed25519.PublicKeySize)},
+		"there is no warden":      {tell: true},
+		"the first, without ward": {first: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, f, open := opening(t, result(&wire.Result{Code: wire.Code_CODE_OK, Position: 60}))
+				g.cfg.Run, g.cfg.WardenKey = [16]byte{1}, tc.key
+				if tc.first {
+					g.cfg.Run = runOf(7)
+				}
+				var told [16]byte
+				if tc.tell {
+					g.cfg.TellWarden = func(run [16]byte) error {
+						if len(f.tries) > 0 {
+							t.Error("the log was told first")
+						}
+						told = run
+						return tc.err
+					}
+				}
+				if _, err := open(); err != nil {
+					t.Fatal(err)
+				}
+				if got := len(f.tries[0].GetOpenRun().GetWardenKey()) > 0; got != tc.want {
+					t.Errorf("with a warden: %t", got)
+				}
+				if wantTold := tc.tell && !tc.first && tc.key != nil; (told == runOf(7)) != wantTold {
+					t.Errorf("told of %x", told)
+				}
+			})
+		})
+	}
+}

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/fencepost/fencepost/signals"
 )
@@ -76,13 +77,34 @@ func (d *delivery) raise(ctx context.Context) error {
 		return err
 	}
 	d.job.keep(d.log, grant)
-	if d.component.Exclusion == signals.ExclusionLease && grant.Wait > 0 && !pause(ctx, grant.Wait) {
-		return context.Cause(ctx)
+	if d.component.Exclusion == signals.ExclusionLease {
+		if err := d.outlast(ctx); err != nil {
+			return err
+		}
 	}
 	d.job.pulse.start()
 	d.fence = newFence(d.ctx, d.log, d.job.pulse, grant.Held)
 	d.state = deliveryRaised
 	return nil
+}
+
+// outlast waits until no former holder can act any more.
+func (d *delivery) outlast(ctx context.Context) error {
+	for {
+		left, changed := d.log.Former(d.job.ref)
+		if left <= 0 {
+			return nil
+		}
+		wake := time.NewTimer(left)
+		select {
+		case <-ctx.Done():
+			wake.Stop()
+			return context.Cause(ctx)
+		case <-changed:
+			wake.Stop()
+		case <-wake.C:
+		}
+	}
 }
 
 // Release lowers the fence: see signals.FailureRecoverySignal. After it the action may go on, without the fence.

@@ -49,6 +49,8 @@ type fakeRecovery struct {
 	orphans   map[string]signals.Orphan
 	adopted   map[string]signals.Claim
 	renewed   time.Time // by the leader's clock: last renewal, or the appointment
+	closed    time.Time
+	quiesced  bool
 	why       []string
 }
 
@@ -66,7 +68,7 @@ func (g *fakeGroup) close(component, node, run string, items ...string) key {
 	defer g.mu.Unlock()
 	rec := &fakeRecovery{
 		ref: Ref{Component: component, Node: node, Run: run}, tried: make(map[string]bool),
-		orphans: make(map[string]signals.Orphan), adopted: make(map[string]signals.Claim),
+		orphans: make(map[string]signals.Orphan), adopted: make(map[string]signals.Claim), closed: time.Now(),
 	}
 	for i, item := range items {
 		rec.orphans[item] = signals.Orphan{
@@ -229,7 +231,25 @@ func (l *fakeLog) Acquire(ctx context.Context, ref Ref) (Grant, error) {
 		rec.raised, rec.token = true, l.g.token
 	}
 	rec.renewed = time.Now()
-	return Grant{Held: Held{Ref: rec.ref, Token: rec.token}, Wait: l.g.wait}, nil
+	return Grant{Held: Held{Ref: rec.ref, Token: rec.token}}, nil
+}
+
+func (l *fakeLog) Former(ref Ref) (time.Duration, <-chan struct{}) {
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	rec := l.g.recs[ref.key()]
+	if rec == nil || rec.quiesced {
+		return 0, nil
+	}
+	return time.Until(rec.closed.Add(l.g.wait)), l.g.changed
+}
+
+// quiesce proves that nothing of the dead run is left.
+func (g *fakeGroup) quiesce(k key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.recs[k].quiesced = true
+	g.signal()
 }
 
 func (l *fakeLog) Release(ctx context.Context, held Held) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/signals"
@@ -45,7 +46,11 @@ func (l groupLog) Acquire(ctx context.Context, ref Ref) (Grant, error) {
 	if err != nil {
 		return Grant{}, translate(err)
 	}
-	return Grant{Held: Held{Ref: ref, Token: f.Token}, Sent: f.Sent, Wait: f.LeaseWait}, nil
+	return Grant{Held: Held{Ref: ref, Token: f.Token}, Sent: f.Sent}, nil
+}
+
+func (l groupLog) Former(ref Ref) (time.Duration, <-chan struct{}) {
+	return l.g.LeaseWait(gms.Appointment(ref))
 }
 
 func (l groupLog) Release(ctx context.Context, held Held) error {
@@ -57,7 +62,7 @@ func (l groupLog) FailRecovery(ctx context.Context, ref Ref, failure Failure) er
 }
 
 func (l groupLog) Renew(grant Grant, due func() bool) (context.Context, func()) {
-	f := gms.Fence{Appointment: gms.Appointment(grant.Ref), Token: grant.Token, Sent: grant.Sent, LeaseWait: grant.Wait}
+	f := gms.Fence{Appointment: gms.Appointment(grant.Ref), Token: grant.Token, Sent: grant.Sent}
 	return l.g.RenewFence(f, due)
 }
 

@@ -202,6 +202,30 @@ func TestExclusionLeaseWaitsUnderTheFence(t *testing.T) {
 	}
 }
 
+// PROTOCOL 22: the proof may come while the recoverer waits, and ends the wait.
+func TestRule22_AProofThatComesLaterEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGroup(t, "b", "c")
+		go g.lead(t.Context())
+		g.wait = time.Minute
+		start := time.Now()
+		var waited time.Duration
+		startNode(t, g, "b", backup(func(ctx context.Context, s signals.FailureRecoverySignal) error {
+			_, err := s.Acquire(ctx)
+			waited = time.Since(start)
+			return errors.Join(err, settleAll(ctx, s))
+		}), signals.WithExclusion(signals.ExclusionLease))
+		k := g.close("backup", "a", "a1", "B1")
+		pass(3 * time.Second)
+		g.quiesce(k)
+		pass(time.Hour)
+		if waited != 3*time.Second {
+			t.Errorf("acquire took %v, want 3s", waited)
+		}
+		wantEnded(t, g, k)
+	})
+}
+
 func TestWaitOfExclusionLeaseEndsWithTheAppointment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b", "c")

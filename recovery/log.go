@@ -32,6 +32,10 @@ type Appointments interface {
 type Fencing interface {
 	// Acquire raises the fence. When this run has raised it for the same appointment already, it answers as before.
 	Acquire(ctx context.Context, ref Ref) (Grant, error)
+	// Former says how long it takes from now until every former holder, the dead run first, can act no more: the lease's TTL
+	// since this node applied the last entry that ended one, by its own clock; 0 when all are proven ended. changed is closed
+	// when it may have become less. It does not block.
+	Former(ref Ref) (left time.Duration, changed <-chan struct{})
 	// Release lowers the fence and ends the recovery. ErrWorkLeft: orphans are not settled, and nothing changed.
 	Release(ctx context.Context, held Held) error
 	// FailRecovery reports that the action failed. The log counts it, or moves the appointment.
@@ -85,9 +89,6 @@ type Grant struct {
 	Held
 	// Sent is when the Acquire that gave it was sent, on a clock of the log's own that nobody else reads.
 	Sent time.Duration
-	// Wait is how long from now it takes until the lease of every former holder has run out by this node's clock: the
-	// lease's TTL since it applied the last entry that ended one. 0 when all are proven ended.
-	Wait time.Duration
 }
 
 // Failure is the report of an action that did not finish.

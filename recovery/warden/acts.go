@@ -156,7 +156,12 @@ func (w *Warden) announce(what What) {
 	if w.cfg.Announcer == nil {
 		return
 	}
-	signed, err := Obituary{What: what, Run: w.run.ID, Generation: w.run.Generation, Node: w.cfg.Node}.Sign(w.run.key)
+	if what == Died { // the volatile part goes before the second obituary
+		var err error
+		w.stood, err = loadStands(w.keeper.Volatile(), w.run.ID)
+		w.warn("the obituary speaks of the node's first run", err)
+	}
+	signed, err := Obituary{What: what, Run: w.stood, Generation: w.run.Generation, Node: w.cfg.Node}.Sign(w.run.key)
 	if err != nil {
 		w.warn("write an obituary", err)
 		return

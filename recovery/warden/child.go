@@ -99,6 +99,11 @@ func (c *Child) Run() [16]byte { return c.run }
 // Key is the public half of the run's warden key.
 func (c *Child) Key() ed25519.PublicKey { return c.key }
 
+// Stands tells the warden that this process stands as another run of its group from now on: later obituaries speak of that
+// one, signed by the same key. The node calls it before it opens the run, and registers the key with it. It writes a small
+// file, and is not called from two goroutines at once.
+func (c *Child) Stands(run [16]byte) error { return saveStands(c.seat.Volatile(), run) }
+
 // Seat is the node's place in the home: Failed, Check, Failchk.
 func (c *Child) Seat() *home.Seat { return c.seat }
 

@@ -47,6 +47,9 @@ type Config struct {
 	Sole bool
 	// Signals are passed to the node, and mean that it shall end. Nil: none.
 	Signals <-chan os.Signal
+	// Forward are signals that are passed to the node, if there is one, and mean nothing to the warden: SIGHUP, for a node
+	// that reads its configuration again. Nil: none.
+	Forward <-chan os.Signal
 	// Supervisor watches the warden.
 	Supervisor Supervisor
 	// Logger gets the log; default none.

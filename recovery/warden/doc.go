@@ -17,6 +17,7 @@
 //	child, err := warden.Inside(ctx) // nil, nil: no warden started this process
 //	...
 //	child.Beat()                     // when it is up, and again with each piece of progress
+//	err = child.Stands(run)          // before it stands as another run of its group than child.Run()
 //	child.Close(warden.InOrder)      // the last act, when it ends by itself
 //
 // # The life of a node
@@ -37,7 +38,7 @@
 //
 //   - One warden per home. A second one answers home.ErrBusy and changes no byte; it cannot steal a living node.
 //   - A death is marked and announced before anything else is done about it. The obituary is signed by a key that was made for
-//     this run; [Obituary] describes its bytes. Announcing never delays the rest: a warden works the same when it reaches
+//     this process, and speaks of the run as which it stood last; [Obituary] describes its bytes. Announcing never delays the rest: a warden works the same when it reaches
 //     nobody.
 //   - "Quiesced" and the next generation come only after everything of the run is dead: what carries its mark in the
 //     environment, is in the node's session or group, descends from these, or (Sole, Linux) descends from the warden; and

@@ -59,6 +59,19 @@ func playNode(role, dir string) int {
 		<-time.After(500 * time.Millisecond)
 		_ = c.Close(GaveUp)
 		return 4
+	case "later": // stands as another run of its group
+		if err := c.Stands([16]byte{1}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		_ = c.Stands([16]byte{0xab, 0xcd})
+	case "hup":
+		again := make(chan os.Signal, 1)
+		signal.Notify(again, syscall.SIGHUP)
+		go func() { // ends with the process
+			<-again
+			_ = os.WriteFile(filepath.Join(dir, "reread"), nil, 0o600)
+		}()
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 	}

@@ -35,7 +35,7 @@ func (w What) String() string {
 //
 //	 0   8  "FPOBIT1\n"
 //	 8   1  What: 1 died, 2 quiesced
-//	 9  16  run id
+//	 9  16  run id: as which the node stood in its group
 //	25   8  generation of the home, in which the run was
 //	33  16  nonce, random
 //	49   1  n, length of the node's name, 1 to 63

@@ -19,6 +19,7 @@ const (
 	wardenVariable = "FP_WARDEN" // what a node is told, as JSON
 	nodeLabel      = "node"      // of the node's seat
 	runFile        = "run"       // in the volatile part: what a warden must know to adopt
+	standsFile     = "stands"    // in the volatile part: the run that the node stands as, when it is a later one
 )
 
 // run is one life of the node process under its warden.

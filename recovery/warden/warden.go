@@ -23,6 +23,7 @@ type Warden struct {
 	events  chan event    // of work that goes on beside the loop; room for one
 
 	run     run
+	stood   [16]byte // the run of its group, as which the node stood when it died
 	node    *process
 	drained *home.Drained
 	watch   progress
@@ -95,6 +96,8 @@ func (w *Warden) loop(ctx context.Context) {
 			w.tellSupervisor("WATCHDOG=1")
 		case sig := <-w.cfg.Signals:
 			w.onSignal(sig)
+		case sig := <-w.cfg.Forward:
+			w.forward(sig)
 		case <-asked:
 			asked = nil
 			w.step(stopAsked{})
@@ -132,6 +135,15 @@ func (w *Warden) onSignal(sig os.Signal) {
 		return
 	}
 	w.step(stopAsked{})
+}
+
+// forward passes a signal on to a node that is up: one that is just starting would die of it.
+func (w *Warden) forward(sig os.Signal) {
+	if w.node != nil && w.m.state == running && w.m.up {
+		w.warn("pass a signal on", w.node.send(sig))
+		return
+	}
+	w.cfg.Logger.Info("warden: a signal was not passed on, there is no node that is up", "signal", sig.String())
 }
 
 func (w *Warden) look() {

@@ -465,3 +465,78 @@ func TestInsideWithoutWarden(t *testing.T) {
 		t.Errorf("%v, %v", c, err)
 	}
 }
+
+// TestObituaryOfALaterRun: a node that stands as another run of its group is buried under that name, by the key that it was
+// given, also by a warden that came in between; the next process begins with its own.
+func TestObituaryOfALaterRun(t *testing.T) {
+	dir, rec := t.TempDir(), &recorder{}
+	cfg := config(dir, "later")
+	cfg.Announcer = rec
+	watch(t, cfg)
+	for gen := range uint64(2) {
+		node, _ := nodeUp(t, dir, gen+1)
+		r, err := loadRun(home.VolatileDir(cfg.Home.Dir, gen+1), gen+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := rec.letters()
+		kill(t, node, syscall.SIGKILL)
+		within(t, "both obituaries", func() bool { got, _ := rec.letters(); return len(got) == len(before)+2 })
+		got, _ := rec.letters()
+		for i, what := range []What{Died, Quiesced} {
+			o, err := Verify(public(r.key), got[len(before)+i])
+			if err != nil || o.What != what || o.Run != [16]byte{0xab, 0xcd} {
+				t.Errorf("obituary %+v, %v", o, err)
+			}
+		}
+	}
+}
+
+// TestStands: nothing that a node could leave there keeps its first run from being buried.
+func TestStands(t *testing.T) {
+	dir, first := t.TempDir(), [16]byte{7}
+	if run, err := loadStands(dir, first); err != nil || run != first {
+		t.Errorf("nothing said: %x, %v", run, err)
+	}
+	if err := saveStands(dir, [16]byte{9}); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := loadStands(dir, first); err != nil || run != [16]byte{9} {
+		t.Errorf("said: %x, %v", run, err)
+	}
+	for _, text := range []string{"", "zz", strings.Repeat("00", 17)} {
+		if err := os.WriteFile(filepath.Join(dir, standsFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if run, err := loadStands(dir, first); err == nil || run != first {
+			t.Errorf("%q: %x, %v", text, run, err)
+		}
+	}
+	if err := saveStands(filepath.Join(dir, "gone"), first); err == nil {
+		t.Error("it was told to nobody, without an error")
+	}
+}
+
+// TestForwardedSignal: SIGHUP reaches a node that is up, and ends neither.
+func TestForwardedSignal(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(dir, "hup")
+	forward := make(chan os.Signal)
+	cfg.Forward = forward
+	end := watch(t, cfg)
+	node, gen := nodeUp(t, dir, 1)
+	within(t, "the node has read its configuration again", func() bool {
+		select {
+		case forward <- syscall.SIGHUP: // until the warden, too, has seen that the node is up
+		default:
+		}
+		_, err := os.Stat(filepath.Join(dir, "reread"))
+		return err == nil
+	})
+	if again, now := nodeUp(t, dir, 1); again.PID != node.PID || now != gen {
+		t.Errorf("node %d in generation %d became %d in %d", node.PID, gen, again.PID, now)
+	}
+	if out := end(); out.Code != 0 {
+		t.Errorf("%+v", out)
+	}
+}

@@ -62,7 +62,7 @@ func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 	return newBelow(nil, cfg, version, log)
 }
 
-// newBelow makes the node of a warden, nil for none: its first run is the one that the warden may bury.
+// newBelow makes the node of a warden, nil for none: the warden may bury its first run, and each later one that it is told of.
 func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), done: make(chan struct{})}
 	a.router = signals.NewRouter(signals.Options{Logger: log})
@@ -71,7 +71,7 @@ func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog
 		return nil, err
 	}
 	if child != nil {
-		gcfg.Run, gcfg.WardenKey = child.Run(), child.Key()
+		gcfg.Run, gcfg.WardenKey, gcfg.TellWarden = child.Run(), child.Key(), child.Stands
 	}
 	if a.group, err = gms.New(gcfg, a.router); err != nil {
 		return nil, err

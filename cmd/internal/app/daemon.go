@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -42,22 +41,24 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 		return complain(stderr, err, 2)
 	}
 	if !*alone {
-		return watchNode(*cfg, *file, logger(cfg.Log, stderr), stderr)
+		log, _ := logger(cfg.Log, stderr)
+		return watchNode(*cfg, *file, log, stderr)
 	}
-	return runNode(*cfg, version, stderr)
+	return runNode(*cfg, *file, version, stderr)
 }
 
 // runNode is the node itself, alone or below its warden.
-func runNode(cfg configs.Config, version string, stderr io.Writer) int {
+func runNode(cfg configs.Config, file, version string, stderr io.Writer) int {
 	child, err := warden.Inside(context.Background())
 	if err != nil {
 		return complain(stderr, err, 1)
 	}
-	a, err := newBelow(child, cfg, version, logger(cfg.Log, stderr))
+	log, level := logger(cfg.Log, stderr)
+	a, err := newBelow(child, cfg, version, log)
 	if err != nil {
 		return complain(stderr, errors.Join(err, leave(child, false, err)), 2)
 	}
-	err = serve(a, cfg.Stop.Grace, child)
+	err = serve(a, &reloader{file: file, running: cfg, level: level, log: log}, child)
 	if err := errors.Join(err, leave(child, a.stood(), err)); err != nil {
 		return complain(stderr, err, 1)
 	}
@@ -69,40 +70,37 @@ func runNode(cfg configs.Config, version string, stderr io.Writer) int {
 const afterGrace = 90 * time.Second
 
 // serve runs the node until it is told to stop, has lost its warden for good, or cannot go on. child is nil without a warden.
-func serve(a *App, grace time.Duration, child *warden.Child) (err error) {
-	told := make(chan os.Signal, 2)
+func serve(a *App, r *reloader, child *warden.Child) (err error) {
+	told, again := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(again, syscall.SIGHUP)
 	if err := a.Start(context.Background()); err != nil {
 		return err
 	}
 	quiet := reportProgress(a, child)
 	defer quiet()
 	orphaned, failed := wardenSays(child)
-	select {
-	case <-told:
-	case <-a.Done():
-	case <-orphaned:
-		a.log.Warn("app: stops, its warden died and none came in its place")
-	case <-failed:
-		a.fail(child.Seat().Check())
+	for going := true; going; {
+		going = false
+		select {
+		case <-told:
+		case <-again:
+			r.reload()
+			going = true
+		case <-a.Done():
+		case <-orphaned:
+			a.log.Warn("app: stops, its warden died and none came in its place")
+		case <-failed:
+			a.fail(child.Seat().Check())
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), grace+afterGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), r.running.Stop.Grace+afterGrace)
 	defer cancel()
 	go func() { // ends with the process
 		<-told
 		os.Exit(1)
 	}()
 	return errors.Join(a.Err(), a.Stop(ctx))
-}
-
-func logger(c configs.Log, to io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.Level)) // validated
-	options := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
 }
 
 // complain prints an error in one line, and what to do about it in another.

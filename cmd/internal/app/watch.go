@@ -41,7 +41,10 @@ func watchNode(cfg configs.Config, file string, log *slog.Logger, stderr io.Writ
 	told := make(chan os.Signal, 2)
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(told)
-	c.Signals = told
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
+	c.Signals, c.Forward = told, again
 	w, err := warden.New(c)
 	if err != nil {
 		return complain(stderr, err, 2)

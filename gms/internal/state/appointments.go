@@ -44,6 +44,7 @@ func (m *Machine) acquire(run RunID, c *wire.Acquire) *wire.Result {
 	}
 	next := proto.CloneOf(r)
 	next.State, next.Token = wire.RecoveryState_RECOVERY_RAISED, m.grant()
+	m.step(next, wire.RecoveryStep_KIND_RAISED, run, "")
 	m.put(next)
 	m.emit(FenceRaised{Recovery: next})
 	return m.granted(next.GetToken())
@@ -63,7 +64,7 @@ func (m *Machine) release(run RunID, c *wire.Release) *wire.Result {
 		return m.refuse(wire.Code_CODE_WORK_LEFT, "orphans of the run are not settled")
 	}
 	m.keepAdopted(r)
-	m.endRecovery(r, false)
+	m.endRecovery(proto.CloneOf(r), false)
 	return m.ok()
 }
 
@@ -87,6 +88,7 @@ func (m *Machine) failRecovery(run RunID, c *wire.FailRecovery) *wire.Result {
 		m.handOver(next, failed, c.GetWhy())
 		return m.ok()
 	}
+	m.step(next, wire.RecoveryStep_KIND_FAILED, run, c.GetWhy())
 	m.put(next)
 	m.emit(RecoveryFailed{Recovery: next})
 	return m.ok()
@@ -119,6 +121,7 @@ func (m *Machine) retryRecovery(c *wire.RetryRecovery) *wire.Result {
 	}
 	next := proto.CloneOf(r)
 	next.Tried, next.Unavailable, next.Rounds = nil, nil, 0
+	m.step(next, wire.RecoveryStep_KIND_RETRIED, RunID{}, "")
 	m.appoint(next)
 	return m.ok()
 }

@@ -32,6 +32,8 @@ type (
 		Run           Run
 		GroupShutdown bool
 	}
+	// RunQuiesced: nothing of the closed run is left on its machine.
+	RunQuiesced struct{ Run Run }
 	// SuspectedChanged: Run.Suspected is new.
 	SuspectedChanged struct {
 		Run Run
@@ -147,6 +149,7 @@ func (SettingsChanged) change()     {}
 func (ViewChanged) change()         {}
 func (RunOpened) change()           {}
 func (RunClosed) change()           {}
+func (RunQuiesced) change()         {}
 func (SuspectedChanged) change()    {}
 func (ReadyChanged) change()        {}
 func (ReadyViewChanged) change()    {}

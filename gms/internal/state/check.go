@@ -139,6 +139,9 @@ func (c *checker) recovering() error {
 			return fmt.Errorf("check recoveries: %q of %v is out of its queue", r.GetComponent(), key.run)
 		}
 		first[guards(r)] = true
+		if len(r.GetSteps()) > MaxSteps {
+			return fmt.Errorf("check recoveries: %q of %v has %d steps", r.GetComponent(), key.run, len(r.GetSteps()))
+		}
 		if err := c.appointment(r); err != nil {
 			return fmt.Errorf("check recoveries: %q of %v %w", r.GetComponent(), key.run, err)
 		}

@@ -161,6 +161,8 @@ func (m *Machine) execute(run RunID, c *wire.Command) *wire.Result {
 		return m.notePositions(op.NotePositions)
 	case *wire.Command_Audit:
 		return m.audit(op.Audit)
+	case *wire.Command_NoteQuiesced:
+		return m.noteQuiesced(op.NoteQuiesced)
 	case *wire.Command_Lead:
 		return m.lead(op.Lead)
 	default:

@@ -53,11 +53,13 @@ func (m *Machine) openRecovery(component string, run Run, order [][]byte) {
 		Component: component, Run: run.ID.Bytes(), Node: run.Node(), Order: order,
 		Since: run.Closed, EndedHolder: run.Closed, Evidence: run.Evidence,
 	}
+	m.step(r, wire.RecoveryStep_KIND_CLOSED, run.ID, run.Detail)
 	queue := m.recoveries.queues[guards(r)]
 	m.recoveries.queues[guards(r)] = append(slices.Clone(queue), run.ID)
 	m.recoveries.of[run.ID]++
 	if len(queue) > 0 {
 		r.State = wire.RecoveryState_RECOVERY_QUEUED
+		m.step(r, wire.RecoveryStep_KIND_QUEUED, RunID{}, "")
 		m.put(r)
 		m.emit(RecoveryQueued{Recovery: r})
 		return
@@ -82,12 +84,15 @@ func (m *Machine) appoint(r *wire.Recovery) {
 	case ok:
 		r.State, r.Appointee = wire.RecoveryState_RECOVERY_APPOINTED, next.run.Bytes()
 		r.Index = max(m.Position(), r.GetIndex()+1)
+		m.step(r, wire.RecoveryStep_KIND_APPOINTED, next.run, "")
 		m.emit(Appointed{Recovery: r})
 	case len(candidates) > 0:
 		r.State = wire.RecoveryState_RECOVERY_PARKED
+		m.step(r, wire.RecoveryStep_KIND_PARKED, RunID{}, "")
 		m.emit(RecoveryParked{Recovery: r})
 	default:
 		r.State = wire.RecoveryState_RECOVERY_WAITING
+		m.step(r, wire.RecoveryStep_KIND_WAITING, RunID{}, "")
 		m.emit(RecoveryWaiting{Recovery: r})
 	}
 	m.put(r)
@@ -139,6 +144,7 @@ func (m *Machine) handOver(r *wire.Recovery, how moved, why string) {
 	holder, _ := RunIDOf(r.GetAppointee())
 	next := proto.CloneOf(r)
 	next.Why = why
+	m.step(next, wire.RecoveryStep_KIND_HANDED_OVER, holder, why)
 	if r.GetState() == wire.RecoveryState_RECOVERY_RAISED {
 		m.orphanAdopted(r, how != unavailable)
 		next.EndedHolder = m.Position()
@@ -184,9 +190,14 @@ func (m *Machine) wake(component string) {
 	}
 }
 
-// endRecovery ends a recovery for good; the next one of the same component and node begins.
+// endRecovery ends a recovery for good; the next one of the same component and node begins. r is not shared yet.
 func (m *Machine) endRecovery(r *wire.Recovery, dropped bool) {
 	dead := keyOfRecovery(r).run
+	if dropped {
+		m.step(r, wire.RecoveryStep_KIND_DROPPED, appointeeOf(r), r.GetWhy())
+	} else {
+		m.step(r, wire.RecoveryStep_KIND_RELEASED, appointeeOf(r), "")
+	}
 	delete(m.recoveries.all, keyOfRecovery(r))
 	ended := append(m.recoveries.ended, &wire.EndedRecovery{Recovery: r, Ended: m.Position(), Dropped: dropped})
 	m.recoveries.ended = ended[max(0, len(ended)-maxEnded):]

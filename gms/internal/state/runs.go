@@ -21,6 +21,7 @@ type Run struct {
 	Closed    uint64 // position of its closing, 0 while open
 	Evidence  wire.Evidence
 	Detail    string // why it was closed, for people
+	Quiesced  bool   // its warden has said that nothing of it is left
 	Started   int64  // milliseconds since 1970 by the clock of the leader that admitted it; 0 when it did not say
 }
 
@@ -130,7 +131,7 @@ func (m *Machine) checkHome(c *wire.OpenRun, node *wire.Node, last RunID) *wire.
 func (m *Machine) admit(id RunID, c *wire.OpenRun, node *wire.Node, last RunID) {
 	previous, hasPrevious := m.runs.all[last]
 	if hasPrevious && previous.IsOpen() {
-		m.endRun(previous, closing{evidence: wire.Evidence_EVIDENCE_NEWER_RUN, detail: "a newer run of the node was opened"})
+		m.endRun(previous, closing{evidence: wire.Evidence_EVIDENCE_NEWER_RUN, detail: "a newer run of the node was opened", orders: c.GetOrders()})
 		previous = m.runs.all[last]
 	}
 	next := &wire.Node{
@@ -143,7 +144,9 @@ func (m *Machine) admit(id RunID, c *wire.OpenRun, node *wire.Node, last RunID) 
 		next.Position = 0
 	}
 	m.nodes[c.GetNode()] = next
-	run := Run{ID: id, Open: proto.CloneOf(c), Epoch: m.Position(), Started: m.time}
+	open := proto.CloneOf(c)
+	open.Orders = nil // they concern the run before
+	run := Run{ID: id, Open: open, Epoch: m.Position(), Started: m.time}
 	m.runs.put(run)
 	opened := RunOpened{Run: run}
 	if hasPrevious {
@@ -153,6 +156,16 @@ func (m *Machine) admit(id RunID, c *wire.OpenRun, node *wire.Node, last RunID) 
 	for _, comp := range c.GetComponents() {
 		m.wake(comp.GetName())
 	}
+}
+
+// Components are those that would have to be recovered if the run were closed now: registered ones, and those that it has
+// a claim of, sorted.
+func (m *Machine) Components(id RunID) []string {
+	run, ok := m.runs.all[id]
+	if !ok {
+		return nil
+	}
+	return m.left(run, closing{})
 }
 
 // closing says why and with which consequences a run is closed.
@@ -187,10 +200,17 @@ func (m *Machine) closeRun(issuer RunID, c *wire.CloseRun) *wire.Result {
 
 func validClosing(c *wire.CloseRun) bool {
 	if c.GetEvidence() < wire.Evidence_EVIDENCE_OBITUARY || c.GetEvidence() > wire.Evidence_EVIDENCE_OPERATOR ||
-		!validText(c.GetDetail()) || len(c.GetOrders()) > MaxComponents || len(c.GetSettled()) > MaxComponents {
+		!validText(c.GetDetail()) || len(c.GetSettled()) > MaxComponents {
 		return false
 	}
-	for _, o := range c.GetOrders() {
+	return validOrders(c.GetOrders())
+}
+
+func validOrders(list []*wire.CandidateOrder) bool {
+	if len(list) > MaxComponents {
+		return false
+	}
+	for _, o := range list {
 		if !validName(o.GetComponent()) || len(o.GetRuns()) > 1024 {
 			return false
 		}

@@ -25,7 +25,7 @@ func (m *Machine) Snapshot() *wire.Snapshot {
 	for _, r := range m.Runs() {
 		s.Runs = append(s.Runs, &wire.Run{
 			Open: r.Open, Epoch: r.Epoch, Ready: r.Ready, Suspected: r.Suspected,
-			Closed: r.Closed, Evidence: r.Evidence, Detail: r.Detail, Started: r.Started,
+			Closed: r.Closed, Evidence: r.Evidence, Detail: r.Detail, Started: r.Started, Quiesced: r.Quiesced,
 		})
 	}
 	s.ReadyViews = slices.Clone(m.ready.views)
@@ -89,7 +89,7 @@ func load(s *wire.Snapshot) *Machine {
 		id, _ := RunIDOf(r.GetOpen().GetRun())
 		m.runs.put(Run{
 			ID: id, Open: r.GetOpen(), Epoch: r.GetEpoch(), Ready: r.GetReady(), Suspected: r.GetSuspected(),
-			Closed: r.GetClosed(), Evidence: r.GetEvidence(), Detail: r.GetDetail(), Started: r.GetStarted(),
+			Closed: r.GetClosed(), Evidence: r.GetEvidence(), Detail: r.GetDetail(), Started: r.GetStarted(), Quiesced: r.GetQuiesced(),
 		})
 	}
 	m.runs.changed = false

@@ -90,7 +90,7 @@ func validOpenRun(c *wire.OpenRun) bool {
 		!utf8.ValidString(c.GetGossipAddr()) || !utf8.ValidString(c.GetClusterAddr()) {
 		return false
 	}
-	return validComponents(c.GetComponents()) && validDetails(c.GetDetails())
+	return validOrders(c.GetOrders()) && validComponents(c.GetComponents()) && validDetails(c.GetDetails())
 }
 
 func validComponents(list []*wire.Component) bool {

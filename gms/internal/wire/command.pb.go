@@ -596,6 +596,7 @@ type Command struct {
 	//	*Command_ChangeSettings
 	//	*Command_AnnounceGroup
 	//	*Command_Lead
+	//	*Command_NoteQuiesced
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -934,6 +935,15 @@ func (x *Command) GetLead() *Lead {
 	return nil
 }
 
+func (x *Command) GetNoteQuiesced() *NoteQuiesced {
+	if x != nil {
+		if x, ok := x.Op.(*Command_NoteQuiesced); ok {
+			return x.NoteQuiesced
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -1054,6 +1064,10 @@ type Command_Lead struct {
 	Lead *Lead `protobuf:"bytes,46,opt,name=lead,proto3,oneof"`
 }
 
+type Command_NoteQuiesced struct {
+	NoteQuiesced *NoteQuiesced `protobuf:"bytes,47,opt,name=note_quiesced,json=noteQuiesced,proto3,oneof"`
+}
+
 func (*Command_FormGroup) isCommand_Op() {}
 
 func (*Command_Rebase) isCommand_Op() {}
@@ -1111,6 +1125,8 @@ func (*Command_ChangeSettings) isCommand_Op() {}
 func (*Command_AnnounceGroup) isCommand_Op() {}
 
 func (*Command_Lead) isCommand_Op() {}
+
+func (*Command_NoteQuiesced) isCommand_Op() {}
 
 type Settings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1355,6 +1371,7 @@ type OpenRun struct {
 	PrevEpoch     uint64                 `protobuf:"varint,11,opt,name=prev_epoch,json=prevEpoch,proto3" json:"prev_epoch,omitempty"`
 	Protocol      uint32                 `protobuf:"varint,12,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Details       map[string][]byte      `protobuf:"bytes,13,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Orders        []*CandidateOrder      `protobuf:"bytes,14,rep,name=orders,proto3" json:"orders,omitempty"` // of the leader's host app, for the run that this one closes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1476,6 +1493,13 @@ func (x *OpenRun) GetProtocol() uint32 {
 func (x *OpenRun) GetDetails() map[string][]byte {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *OpenRun) GetOrders() []*CandidateOrder {
+	if x != nil {
+		return x.Orders
 	}
 	return nil
 }
@@ -3505,6 +3529,52 @@ func (x *Lead) GetTerm() uint64 {
 	return 0
 }
 
+// NoteQuiesced is the leader's, on the word of the run's own warden: nothing of the closed run is left on its machine
+// (PROTOCOL.md 22).
+type NoteQuiesced struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           []byte                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NoteQuiesced) Reset() {
+	*x = NoteQuiesced{}
+	mi := &file_command_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NoteQuiesced) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NoteQuiesced) ProtoMessage() {}
+
+func (x *NoteQuiesced) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NoteQuiesced.ProtoReflect.Descriptor instead.
+func (*NoteQuiesced) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *NoteQuiesced) GetRun() []byte {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
 // Result answers one command.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3522,7 +3592,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_command_proto_msgTypes[42]
+	mi := &file_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3604,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[42]
+	mi := &file_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3617,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{42}
+	return file_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Result) GetCode() Code {
@@ -3614,7 +3684,7 @@ const file_command_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
 	"\bcommands\x18\x02 \x03(\v2\x17.fencepost.wire.CommandR\bcommands\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x03R\x04time\"\xc0\x0e\n" +
+	"\x04time\x18\x03 \x01(\x03R\x04time\"\x85\x0f\n" +
 	"\aCommand\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\fR\x06client\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -3655,7 +3725,8 @@ const file_command_proto_rawDesc = "" +
 	"\x05audit\x18+ \x01(\v2\x15.fencepost.wire.AuditH\x00R\x05audit\x12I\n" +
 	"\x0fchange_settings\x18, \x01(\v2\x1e.fencepost.wire.ChangeSettingsH\x00R\x0echangeSettings\x12F\n" +
 	"\x0eannounce_group\x18- \x01(\v2\x1d.fencepost.wire.AnnounceGroupH\x00R\rannounceGroup\x12*\n" +
-	"\x04lead\x18. \x01(\v2\x14.fencepost.wire.LeadH\x00R\x04leadB\x04\n" +
+	"\x04lead\x18. \x01(\v2\x14.fencepost.wire.LeadH\x00R\x04lead\x12C\n" +
+	"\rnote_quiesced\x18/ \x01(\v2\x1c.fencepost.wire.NoteQuiescedH\x00R\fnoteQuiescedB\x04\n" +
 	"\x02op\"c\n" +
 	"\bSettings\x124\n" +
 	"\bselector\x18\x01 \x01(\x0e2\x18.fencepost.wire.SelectorR\bselector\x12!\n" +
@@ -3671,7 +3742,7 @@ const file_command_proto_rawDesc = "" +
 	"\tComponent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\bselector\x18\x02 \x01(\x0e2\x18.fencepost.wire.SelectorR\bselector\x127\n" +
-	"\texclusion\x18\x03 \x01(\x0e2\x19.fencepost.wire.ExclusionR\texclusion\"\x82\x04\n" +
+	"\texclusion\x18\x03 \x01(\x0e2\x19.fencepost.wire.ExclusionR\texclusion\"\xba\x04\n" +
 	"\aOpenRun\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\fR\x03run\x12\x12\n" +
@@ -3691,7 +3762,8 @@ const file_command_proto_rawDesc = "" +
 	"\n" +
 	"prev_epoch\x18\v \x01(\x04R\tprevEpoch\x12\x1a\n" +
 	"\bprotocol\x18\f \x01(\rR\bprotocol\x12>\n" +
-	"\adetails\x18\r \x03(\v2$.fencepost.wire.OpenRun.DetailsEntryR\adetails\x1a:\n" +
+	"\adetails\x18\r \x03(\v2$.fencepost.wire.OpenRun.DetailsEntryR\adetails\x126\n" +
+	"\x06orders\x18\x0e \x03(\v2\x1e.fencepost.wire.CandidateOrderR\x06orders\x1a:\n" +
 	"\fDetailsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"B\n" +
@@ -3843,7 +3915,9 @@ const file_command_proto_rawDesc = "" +
 	"\fPHASE_FAILED\x10\x03\".\n" +
 	"\x04Lead\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\"\xe7\x01\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\" \n" +
+	"\fNoteQuiesced\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\fR\x03run\"\xe7\x01\n" +
 	"\x06Result\x12(\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x14.fencepost.wire.CodeR\x04code\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x1a\n" +
@@ -3913,7 +3987,7 @@ func file_command_proto_rawDescGZIP() []byte {
 }
 
 var file_command_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_command_proto_goTypes = []any{
 	(Role)(0),                 // 0: fencepost.wire.Role
 	(Evidence)(0),             // 1: fencepost.wire.Evidence
@@ -3965,8 +4039,9 @@ var file_command_proto_goTypes = []any{
 	(*ChangeSettings)(nil),    // 47: fencepost.wire.ChangeSettings
 	(*AnnounceGroup)(nil),     // 48: fencepost.wire.AnnounceGroup
 	(*Lead)(nil),              // 49: fencepost.wire.Lead
-	(*Result)(nil),            // 50: fencepost.wire.Result
-	nil,                       // 51: fencepost.wire.OpenRun.DetailsEntry
+	(*NoteQuiesced)(nil),      // 50: fencepost.wire.NoteQuiesced
+	(*Result)(nil),            // 51: fencepost.wire.Result
+	nil,                       // 52: fencepost.wire.OpenRun.DetailsEntry
 }
 var file_command_proto_depIdxs = []int32{
 	9,  // 0: fencepost.wire.Entry.commands:type_name -> fencepost.wire.Command
@@ -3999,41 +4074,43 @@ var file_command_proto_depIdxs = []int32{
 	47, // 27: fencepost.wire.Command.change_settings:type_name -> fencepost.wire.ChangeSettings
 	48, // 28: fencepost.wire.Command.announce_group:type_name -> fencepost.wire.AnnounceGroup
 	49, // 29: fencepost.wire.Command.lead:type_name -> fencepost.wire.Lead
-	2,  // 30: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
-	10, // 31: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
-	2,  // 32: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
-	3,  // 33: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
-	0,  // 34: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
-	13, // 35: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
-	51, // 36: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
-	1,  // 37: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
-	15, // 38: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
-	13, // 39: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
-	20, // 40: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
-	23, // 41: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
-	24, // 42: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
-	25, // 43: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
-	20, // 44: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
-	22, // 45: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
-	21, // 46: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
-	20, // 47: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
-	5,  // 48: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
-	25, // 49: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
-	25, // 50: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
-	35, // 51: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 52: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 53: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 54: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
-	44, // 55: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
-	10, // 56: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
-	6,  // 57: fencepost.wire.AnnounceGroup.kind:type_name -> fencepost.wire.AnnounceGroup.Kind
-	7,  // 58: fencepost.wire.AnnounceGroup.phase:type_name -> fencepost.wire.AnnounceGroup.Phase
-	4,  // 59: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
-	60, // [60:60] is the sub-list for method output_type
-	60, // [60:60] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	50, // 30: fencepost.wire.Command.note_quiesced:type_name -> fencepost.wire.NoteQuiesced
+	2,  // 31: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
+	10, // 32: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
+	2,  // 33: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
+	3,  // 34: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
+	0,  // 35: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
+	13, // 36: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
+	52, // 37: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
+	15, // 38: fencepost.wire.OpenRun.orders:type_name -> fencepost.wire.CandidateOrder
+	1,  // 39: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
+	15, // 40: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
+	13, // 41: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
+	20, // 42: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
+	23, // 43: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
+	24, // 44: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
+	25, // 45: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
+	20, // 46: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
+	22, // 47: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
+	21, // 48: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
+	20, // 49: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
+	5,  // 50: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
+	25, // 51: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
+	25, // 52: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
+	35, // 53: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 54: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 55: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 56: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
+	44, // 57: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
+	10, // 58: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
+	6,  // 59: fencepost.wire.AnnounceGroup.kind:type_name -> fencepost.wire.AnnounceGroup.Kind
+	7,  // 60: fencepost.wire.AnnounceGroup.phase:type_name -> fencepost.wire.AnnounceGroup.Phase
+	4,  // 61: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_command_proto_init() }
@@ -4071,6 +4148,7 @@ func file_command_proto_init() {
 		(*Command_ChangeSettings)(nil),
 		(*Command_AnnounceGroup)(nil),
 		(*Command_Lead)(nil),
+		(*Command_NoteQuiesced)(nil),
 	}
 	file_command_proto_msgTypes[14].OneofWrappers = []any{
 		(*Condition_VersionIs)(nil),
@@ -4084,7 +4162,7 @@ func file_command_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_command_proto_rawDesc), len(file_command_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   44,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

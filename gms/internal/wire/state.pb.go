@@ -79,6 +79,85 @@ func (RecoveryState) EnumDescriptor() ([]byte, []int) {
 	return file_state_proto_rawDescGZIP(), []int{0}
 }
 
+type RecoveryStep_Kind int32
+
+const (
+	RecoveryStep_KIND_UNSPECIFIED RecoveryStep_Kind = 0
+	RecoveryStep_KIND_CLOSED      RecoveryStep_Kind = 1 // the run was closed
+	RecoveryStep_KIND_QUEUED      RecoveryStep_Kind = 2
+	RecoveryStep_KIND_WAITING     RecoveryStep_Kind = 3
+	RecoveryStep_KIND_APPOINTED   RecoveryStep_Kind = 4
+	RecoveryStep_KIND_RAISED      RecoveryStep_Kind = 5
+	RecoveryStep_KIND_FAILED      RecoveryStep_Kind = 6 // the appointee may try again
+	RecoveryStep_KIND_HANDED_OVER RecoveryStep_Kind = 7
+	RecoveryStep_KIND_PARKED      RecoveryStep_Kind = 8
+	RecoveryStep_KIND_RETRIED     RecoveryStep_Kind = 9 // by an operator
+	RecoveryStep_KIND_RELEASED    RecoveryStep_Kind = 10
+	RecoveryStep_KIND_DROPPED     RecoveryStep_Kind = 11 // by an operator
+	RecoveryStep_KIND_QUIESCED    RecoveryStep_Kind = 12 // nothing of the dead run is left
+)
+
+// Enum value maps for RecoveryStep_Kind.
+var (
+	RecoveryStep_Kind_name = map[int32]string{
+		0:  "KIND_UNSPECIFIED",
+		1:  "KIND_CLOSED",
+		2:  "KIND_QUEUED",
+		3:  "KIND_WAITING",
+		4:  "KIND_APPOINTED",
+		5:  "KIND_RAISED",
+		6:  "KIND_FAILED",
+		7:  "KIND_HANDED_OVER",
+		8:  "KIND_PARKED",
+		9:  "KIND_RETRIED",
+		10: "KIND_RELEASED",
+		11: "KIND_DROPPED",
+		12: "KIND_QUIESCED",
+	}
+	RecoveryStep_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_CLOSED":      1,
+		"KIND_QUEUED":      2,
+		"KIND_WAITING":     3,
+		"KIND_APPOINTED":   4,
+		"KIND_RAISED":      5,
+		"KIND_FAILED":      6,
+		"KIND_HANDED_OVER": 7,
+		"KIND_PARKED":      8,
+		"KIND_RETRIED":     9,
+		"KIND_RELEASED":    10,
+		"KIND_DROPPED":     11,
+		"KIND_QUIESCED":    12,
+	}
+)
+
+func (x RecoveryStep_Kind) Enum() *RecoveryStep_Kind {
+	p := new(RecoveryStep_Kind)
+	*p = x
+	return p
+}
+
+func (x RecoveryStep_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RecoveryStep_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_state_proto_enumTypes[1].Descriptor()
+}
+
+func (RecoveryStep_Kind) Type() protoreflect.EnumType {
+	return &file_state_proto_enumTypes[1]
+}
+
+func (x RecoveryStep_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RecoveryStep_Kind.Descriptor instead.
+func (RecoveryStep_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_state_proto_rawDescGZIP(), []int{10, 0}
+}
+
 // Snapshot is the whole replicated state; lists are sorted, so that equal states have equal bytes.
 type Snapshot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -394,7 +473,8 @@ type Run struct {
 	Closed        uint64                 `protobuf:"varint,5,opt,name=closed,proto3" json:"closed,omitempty"` // position of its closing, 0 while open
 	Evidence      Evidence               `protobuf:"varint,6,opt,name=evidence,proto3,enum=fencepost.wire.Evidence" json:"evidence,omitempty"`
 	Detail        string                 `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`
-	Started       int64                  `protobuf:"varint,8,opt,name=started,proto3" json:"started,omitempty"` // time of the entry that opened it
+	Started       int64                  `protobuf:"varint,8,opt,name=started,proto3" json:"started,omitempty"`   // time of the entry that opened it
+	Quiesced      bool                   `protobuf:"varint,9,opt,name=quiesced,proto3" json:"quiesced,omitempty"` // its warden has said that nothing of it is left
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -483,6 +563,13 @@ func (x *Run) GetStarted() int64 {
 		return x.Started
 	}
 	return 0
+}
+
+func (x *Run) GetQuiesced() bool {
+	if x != nil {
+		return x.Quiesced
+	}
+	return false
 }
 
 // ReadyView lists the open members that had reported themselves ready, as they were at its version.
@@ -920,6 +1007,7 @@ type Recovery struct {
 	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`                 // last failure
 	Unavailable   [][]byte               `protobuf:"bytes,15,rep,name=unavailable,proto3" json:"unavailable,omitempty"` // who found the work's resources away in this round (PROTOCOL.md 15)
 	Rounds        uint32                 `protobuf:"varint,16,opt,name=rounds,proto3" json:"rounds,omitempty"`          // rounds gone for unavailability: the appointee backs off by it
+	Steps         []*RecoveryStep        `protobuf:"bytes,17,rep,name=steps,proto3" json:"steps,omitempty"`             // its time line: the first, and the last ones
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1066,6 +1154,106 @@ func (x *Recovery) GetRounds() uint32 {
 	return 0
 }
 
+func (x *Recovery) GetSteps() []*RecoveryStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// RecoveryStep is something that happened to a recovery, for people.
+type RecoveryStep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          RecoveryStep_Kind      `protobuf:"varint,1,opt,name=kind,proto3,enum=fencepost.wire.RecoveryStep_Kind" json:"kind,omitempty"`
+	Position      uint64                 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
+	Time          int64                  `protobuf:"varint,3,opt,name=time,proto3" json:"time,omitempty"` // of the entry, in milliseconds since 1970
+	Node          string                 `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`  // of the appointee; of the dead run for CLOSED
+	Run           []byte                 `protobuf:"bytes,5,opt,name=run,proto3" json:"run,omitempty"`
+	Token         uint64                 `protobuf:"varint,6,opt,name=token,proto3" json:"token,omitempty"` // of the fence, once it was raised
+	Why           string                 `protobuf:"bytes,7,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecoveryStep) Reset() {
+	*x = RecoveryStep{}
+	mi := &file_state_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecoveryStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecoveryStep) ProtoMessage() {}
+
+func (x *RecoveryStep) ProtoReflect() protoreflect.Message {
+	mi := &file_state_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecoveryStep.ProtoReflect.Descriptor instead.
+func (*RecoveryStep) Descriptor() ([]byte, []int) {
+	return file_state_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RecoveryStep) GetKind() RecoveryStep_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return RecoveryStep_KIND_UNSPECIFIED
+}
+
+func (x *RecoveryStep) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *RecoveryStep) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *RecoveryStep) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RecoveryStep) GetRun() []byte {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *RecoveryStep) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+func (x *RecoveryStep) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 type EndedRecovery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Recovery      *Recovery              `protobuf:"bytes,1,opt,name=recovery,proto3" json:"recovery,omitempty"`
@@ -1077,7 +1265,7 @@ type EndedRecovery struct {
 
 func (x *EndedRecovery) Reset() {
 	*x = EndedRecovery{}
-	mi := &file_state_proto_msgTypes[10]
+	mi := &file_state_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1277,7 @@ func (x *EndedRecovery) String() string {
 func (*EndedRecovery) ProtoMessage() {}
 
 func (x *EndedRecovery) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[10]
+	mi := &file_state_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1290,7 @@ func (x *EndedRecovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRecovery.ProtoReflect.Descriptor instead.
 func (*EndedRecovery) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{10}
+	return file_state_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EndedRecovery) GetRecovery() *Recovery {
@@ -1138,7 +1326,7 @@ type MaintenanceFence struct {
 
 func (x *MaintenanceFence) Reset() {
 	*x = MaintenanceFence{}
-	mi := &file_state_proto_msgTypes[11]
+	mi := &file_state_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1338,7 @@ func (x *MaintenanceFence) String() string {
 func (*MaintenanceFence) ProtoMessage() {}
 
 func (x *MaintenanceFence) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[11]
+	mi := &file_state_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1351,7 @@ func (x *MaintenanceFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MaintenanceFence.ProtoReflect.Descriptor instead.
 func (*MaintenanceFence) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{11}
+	return file_state_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MaintenanceFence) GetComponent() string {
@@ -1207,7 +1395,7 @@ type Client struct {
 
 func (x *Client) Reset() {
 	*x = Client{}
-	mi := &file_state_proto_msgTypes[12]
+	mi := &file_state_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1407,7 @@ func (x *Client) String() string {
 func (*Client) ProtoMessage() {}
 
 func (x *Client) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[12]
+	mi := &file_state_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1420,7 @@ func (x *Client) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Client.ProtoReflect.Descriptor instead.
 func (*Client) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{12}
+	return file_state_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Client) GetId() []byte {
@@ -1280,7 +1468,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_state_proto_msgTypes[13]
+	mi := &file_state_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1480,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[13]
+	mi := &file_state_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1493,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{13}
+	return file_state_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Answer) GetSeq() uint64 {
@@ -1335,7 +1523,7 @@ type OrphanedItem struct {
 
 func (x *OrphanedItem) Reset() {
 	*x = OrphanedItem{}
-	mi := &file_state_proto_msgTypes[14]
+	mi := &file_state_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1535,7 @@ func (x *OrphanedItem) String() string {
 func (*OrphanedItem) ProtoMessage() {}
 
 func (x *OrphanedItem) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[14]
+	mi := &file_state_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1548,7 @@ func (x *OrphanedItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrphanedItem.ProtoReflect.Descriptor instead.
 func (*OrphanedItem) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{14}
+	return file_state_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *OrphanedItem) GetComponent() string {
@@ -1432,7 +1620,7 @@ const file_state_proto_rawDesc = "" +
 	"last_epoch\x18\x04 \x01(\x04R\tlastEpoch\x12\x19\n" +
 	"\blast_run\x18\x05 \x01(\fR\alastRun\x12\x1a\n" +
 	"\bposition\x18\x06 \x01(\x04R\bposition\x12\x1a\n" +
-	"\breplaced\x18\a \x01(\bR\breplaced\"\xfc\x01\n" +
+	"\breplaced\x18\a \x01(\bR\breplaced\"\x98\x02\n" +
 	"\x03Run\x12+\n" +
 	"\x04open\x18\x01 \x01(\v2\x17.fencepost.wire.OpenRunR\x04open\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -1441,7 +1629,8 @@ const file_state_proto_rawDesc = "" +
 	"\x06closed\x18\x05 \x01(\x04R\x06closed\x124\n" +
 	"\bevidence\x18\x06 \x01(\x0e2\x18.fencepost.wire.EvidenceR\bevidence\x12\x16\n" +
 	"\x06detail\x18\a \x01(\tR\x06detail\x12\x18\n" +
-	"\astarted\x18\b \x01(\x03R\astarted\"\\\n" +
+	"\astarted\x18\b \x01(\x03R\astarted\x12\x1a\n" +
+	"\bquiesced\x18\t \x01(\bR\bquiesced\"\\\n" +
 	"\tReadyView\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x125\n" +
 	"\amembers\x18\x02 \x03(\v2\x1b.fencepost.wire.ReadyMemberR\amembers\"s\n" +
@@ -1477,7 +1666,7 @@ const file_state_proto_rawDesc = "" +
 	"\vquarantined\x18\b \x01(\bR\vquarantined\x12\x1e\n" +
 	"\n" +
 	"orphanings\x18\t \x01(\rR\n" +
-	"orphanings\"\xd0\x03\n" +
+	"orphanings\"\x84\x04\n" +
 	"\bRecovery\x12\x1c\n" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\fR\x03run\x12\x12\n" +
@@ -1495,7 +1684,31 @@ const file_state_proto_rawDesc = "" +
 	"\bevidence\x18\r \x01(\x0e2\x18.fencepost.wire.EvidenceR\bevidence\x12\x10\n" +
 	"\x03why\x18\x0e \x01(\tR\x03why\x12 \n" +
 	"\vunavailable\x18\x0f \x03(\fR\vunavailable\x12\x16\n" +
-	"\x06rounds\x18\x10 \x01(\rR\x06rounds\"u\n" +
+	"\x06rounds\x18\x10 \x01(\rR\x06rounds\x122\n" +
+	"\x05steps\x18\x11 \x03(\v2\x1c.fencepost.wire.RecoveryStepR\x05steps\"\xbd\x03\n" +
+	"\fRecoveryStep\x125\n" +
+	"\x04kind\x18\x01 \x01(\x0e2!.fencepost.wire.RecoveryStep.KindR\x04kind\x12\x1a\n" +
+	"\bposition\x18\x02 \x01(\x04R\bposition\x12\x12\n" +
+	"\x04time\x18\x03 \x01(\x03R\x04time\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\tR\x04node\x12\x10\n" +
+	"\x03run\x18\x05 \x01(\fR\x03run\x12\x14\n" +
+	"\x05token\x18\x06 \x01(\x04R\x05token\x12\x10\n" +
+	"\x03why\x18\a \x01(\tR\x03why\"\xf7\x01\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vKIND_CLOSED\x10\x01\x12\x0f\n" +
+	"\vKIND_QUEUED\x10\x02\x12\x10\n" +
+	"\fKIND_WAITING\x10\x03\x12\x12\n" +
+	"\x0eKIND_APPOINTED\x10\x04\x12\x0f\n" +
+	"\vKIND_RAISED\x10\x05\x12\x0f\n" +
+	"\vKIND_FAILED\x10\x06\x12\x14\n" +
+	"\x10KIND_HANDED_OVER\x10\a\x12\x0f\n" +
+	"\vKIND_PARKED\x10\b\x12\x10\n" +
+	"\fKIND_RETRIED\x10\t\x12\x11\n" +
+	"\rKIND_RELEASED\x10\n" +
+	"\x12\x10\n" +
+	"\fKIND_DROPPED\x10\v\x12\x11\n" +
+	"\rKIND_QUIESCED\x10\f\"u\n" +
 	"\rEndedRecovery\x124\n" +
 	"\brecovery\x18\x01 \x01(\v2\x18.fencepost.wire.RecoveryR\brecovery\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\x04R\x05ended\x12\x18\n" +
@@ -1541,65 +1754,69 @@ func file_state_proto_rawDescGZIP() []byte {
 	return file_state_proto_rawDescData
 }
 
-var file_state_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_state_proto_goTypes = []any{
 	(RecoveryState)(0),       // 0: fencepost.wire.RecoveryState
-	(*Snapshot)(nil),         // 1: fencepost.wire.Snapshot
-	(*Node)(nil),             // 2: fencepost.wire.Node
-	(*Run)(nil),              // 3: fencepost.wire.Run
-	(*ReadyView)(nil),        // 4: fencepost.wire.ReadyView
-	(*ReadyMember)(nil),      // 5: fencepost.wire.ReadyMember
-	(*View)(nil),             // 6: fencepost.wire.View
-	(*CacheEntry)(nil),       // 7: fencepost.wire.CacheEntry
-	(*LockState)(nil),        // 8: fencepost.wire.LockState
-	(*ClaimState)(nil),       // 9: fencepost.wire.ClaimState
-	(*Recovery)(nil),         // 10: fencepost.wire.Recovery
-	(*EndedRecovery)(nil),    // 11: fencepost.wire.EndedRecovery
-	(*MaintenanceFence)(nil), // 12: fencepost.wire.MaintenanceFence
-	(*Client)(nil),           // 13: fencepost.wire.Client
-	(*Answer)(nil),           // 14: fencepost.wire.Answer
-	(*OrphanedItem)(nil),     // 15: fencepost.wire.OrphanedItem
-	(*Settings)(nil),         // 16: fencepost.wire.Settings
-	(AnnounceGroup_Kind)(0),  // 17: fencepost.wire.AnnounceGroup.Kind
-	(*OpenRun)(nil),          // 18: fencepost.wire.OpenRun
-	(Evidence)(0),            // 19: fencepost.wire.Evidence
-	(Role)(0),                // 20: fencepost.wire.Role
-	(*CacheKey)(nil),         // 21: fencepost.wire.CacheKey
-	(*FenceHeld)(nil),        // 22: fencepost.wire.FenceHeld
-	(*Result)(nil),           // 23: fencepost.wire.Result
+	(RecoveryStep_Kind)(0),   // 1: fencepost.wire.RecoveryStep.Kind
+	(*Snapshot)(nil),         // 2: fencepost.wire.Snapshot
+	(*Node)(nil),             // 3: fencepost.wire.Node
+	(*Run)(nil),              // 4: fencepost.wire.Run
+	(*ReadyView)(nil),        // 5: fencepost.wire.ReadyView
+	(*ReadyMember)(nil),      // 6: fencepost.wire.ReadyMember
+	(*View)(nil),             // 7: fencepost.wire.View
+	(*CacheEntry)(nil),       // 8: fencepost.wire.CacheEntry
+	(*LockState)(nil),        // 9: fencepost.wire.LockState
+	(*ClaimState)(nil),       // 10: fencepost.wire.ClaimState
+	(*Recovery)(nil),         // 11: fencepost.wire.Recovery
+	(*RecoveryStep)(nil),     // 12: fencepost.wire.RecoveryStep
+	(*EndedRecovery)(nil),    // 13: fencepost.wire.EndedRecovery
+	(*MaintenanceFence)(nil), // 14: fencepost.wire.MaintenanceFence
+	(*Client)(nil),           // 15: fencepost.wire.Client
+	(*Answer)(nil),           // 16: fencepost.wire.Answer
+	(*OrphanedItem)(nil),     // 17: fencepost.wire.OrphanedItem
+	(*Settings)(nil),         // 18: fencepost.wire.Settings
+	(AnnounceGroup_Kind)(0),  // 19: fencepost.wire.AnnounceGroup.Kind
+	(*OpenRun)(nil),          // 20: fencepost.wire.OpenRun
+	(Evidence)(0),            // 21: fencepost.wire.Evidence
+	(Role)(0),                // 22: fencepost.wire.Role
+	(*CacheKey)(nil),         // 23: fencepost.wire.CacheKey
+	(*FenceHeld)(nil),        // 24: fencepost.wire.FenceHeld
+	(*Result)(nil),           // 25: fencepost.wire.Result
 }
 var file_state_proto_depIdxs = []int32{
-	16, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
-	2,  // 1: fencepost.wire.Snapshot.nodes:type_name -> fencepost.wire.Node
-	3,  // 2: fencepost.wire.Snapshot.runs:type_name -> fencepost.wire.Run
-	6,  // 3: fencepost.wire.Snapshot.views:type_name -> fencepost.wire.View
-	7,  // 4: fencepost.wire.Snapshot.cache:type_name -> fencepost.wire.CacheEntry
-	8,  // 5: fencepost.wire.Snapshot.locks:type_name -> fencepost.wire.LockState
-	9,  // 6: fencepost.wire.Snapshot.claims:type_name -> fencepost.wire.ClaimState
-	10, // 7: fencepost.wire.Snapshot.recoveries:type_name -> fencepost.wire.Recovery
-	12, // 8: fencepost.wire.Snapshot.maintenance:type_name -> fencepost.wire.MaintenanceFence
-	13, // 9: fencepost.wire.Snapshot.clients:type_name -> fencepost.wire.Client
-	11, // 10: fencepost.wire.Snapshot.ended:type_name -> fencepost.wire.EndedRecovery
-	15, // 11: fencepost.wire.Snapshot.orphaned:type_name -> fencepost.wire.OrphanedItem
-	4,  // 12: fencepost.wire.Snapshot.ready_views:type_name -> fencepost.wire.ReadyView
-	17, // 13: fencepost.wire.Snapshot.under_way:type_name -> fencepost.wire.AnnounceGroup.Kind
-	18, // 14: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
-	19, // 15: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
-	5,  // 16: fencepost.wire.ReadyView.members:type_name -> fencepost.wire.ReadyMember
-	20, // 17: fencepost.wire.ReadyMember.role:type_name -> fencepost.wire.Role
-	21, // 18: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
-	22, // 19: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
+	18, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
+	3,  // 1: fencepost.wire.Snapshot.nodes:type_name -> fencepost.wire.Node
+	4,  // 2: fencepost.wire.Snapshot.runs:type_name -> fencepost.wire.Run
+	7,  // 3: fencepost.wire.Snapshot.views:type_name -> fencepost.wire.View
+	8,  // 4: fencepost.wire.Snapshot.cache:type_name -> fencepost.wire.CacheEntry
+	9,  // 5: fencepost.wire.Snapshot.locks:type_name -> fencepost.wire.LockState
+	10, // 6: fencepost.wire.Snapshot.claims:type_name -> fencepost.wire.ClaimState
+	11, // 7: fencepost.wire.Snapshot.recoveries:type_name -> fencepost.wire.Recovery
+	14, // 8: fencepost.wire.Snapshot.maintenance:type_name -> fencepost.wire.MaintenanceFence
+	15, // 9: fencepost.wire.Snapshot.clients:type_name -> fencepost.wire.Client
+	13, // 10: fencepost.wire.Snapshot.ended:type_name -> fencepost.wire.EndedRecovery
+	17, // 11: fencepost.wire.Snapshot.orphaned:type_name -> fencepost.wire.OrphanedItem
+	5,  // 12: fencepost.wire.Snapshot.ready_views:type_name -> fencepost.wire.ReadyView
+	19, // 13: fencepost.wire.Snapshot.under_way:type_name -> fencepost.wire.AnnounceGroup.Kind
+	20, // 14: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
+	21, // 15: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
+	6,  // 16: fencepost.wire.ReadyView.members:type_name -> fencepost.wire.ReadyMember
+	22, // 17: fencepost.wire.ReadyMember.role:type_name -> fencepost.wire.Role
+	23, // 18: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
+	24, // 19: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
 	0,  // 20: fencepost.wire.Recovery.state:type_name -> fencepost.wire.RecoveryState
-	19, // 21: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
-	10, // 22: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
-	14, // 23: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
-	23, // 24: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	21, // 21: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
+	12, // 22: fencepost.wire.Recovery.steps:type_name -> fencepost.wire.RecoveryStep
+	1,  // 23: fencepost.wire.RecoveryStep.kind:type_name -> fencepost.wire.RecoveryStep.Kind
+	11, // 24: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
+	16, // 25: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
+	25, // 26: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_state_proto_init() }
@@ -1613,8 +1830,8 @@ func file_state_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_state_proto_rawDesc), len(file_state_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   15,
+			NumEnums:      2,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
