@@ -2,7 +2,9 @@ package gms
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
@@ -52,5 +54,30 @@ func (g *Group) DropRecovery(ctx context.Context, component, deadRun, reason str
 	_, err = g.decided(ctx, "drop the recovery of "+component, &wire.Command{Op: &wire.Command_DropRecovery{
 		DropRecovery: &wire.DropRecovery{Component: component, Run: id.Bytes(), Why: reason},
 	}})
+	return err
+}
+
+// ForceFence takes a raised fence from its holder, who does not lower it, and hands the recovery to the next candidate, under
+// a larger token (PROTOCOL.md 17). The token says which fence is meant: ErrNotFound when none is raised on that component of
+// the node, ErrNotHolder when it was raised under another token meanwhile. A maintenance fence is lowered by its raiser alone.
+func (g *Group) ForceFence(ctx context.Context, component, node string, token uint64, reason string) error {
+	what := "take the fence on " + component + " of " + node
+	var fence *wire.Recovery
+	g.rep.read(func(m *state.Machine) {
+		for _, r := range m.Recoveries() {
+			if r.GetComponent() == component && r.GetNode() == node && r.GetState() == wire.RecoveryState_RECOVERY_RAISED {
+				fence = r // at most one is raised
+			}
+		}
+	})
+	switch {
+	case fence == nil:
+		return fmt.Errorf("%s: %w: no such fence is raised", what, ErrNotFound)
+	case fence.GetToken() != token:
+		return fmt.Errorf("%s: %w: it is raised under token %d", what, ErrNotHolder, fence.GetToken())
+	}
+	_, err := g.decided(ctx, what, &wire.Command{Op: &wire.Command_MoveAppointment{MoveAppointment: &wire.MoveAppointment{
+		Recovery: &wire.RecoveryRef{Component: component, Run: fence.GetRun(), Index: fence.GetIndex()}, Why: reason, Force: true,
+	}}})
 	return err
 }

@@ -25,12 +25,15 @@ type Recovery struct {
 	State         string         // waiting, queued, appointed, raised, parked
 	Appointee     string         // run appointed or holding; empty while nobody is
 	AppointeeNode string
-	Token         uint64 // of the fence; the last one given
-	Failures      uint32 // of the present appointee
-	Tried         []string
+	Token         uint64   // of the fence; the last one given
+	Failures      uint32   // of the present appointee
+	Tried         []string // runs that had their turn, as far as they are open
+	TriedNodes    []string // the same, by name
+	Exclusion     signals.Exclusion
 	Evidence      signals.Evidence
 	Since         uint64 // position of the closing
 	Why           string // last failure
+	Steps         []Step // what happened so far
 }
 
 // Recoveries lists the recoveries that have not ended as this node knows them, and a channel that is closed at the next
@@ -80,11 +83,14 @@ func recoveryOf(m *state.Machine, r *wire.Recovery) Recovery {
 	out := Recovery{
 		Appointment: Appointment{Component: r.GetComponent(), Node: r.GetNode(), Run: hexID(r.GetRun()), Index: r.GetIndex()},
 		State:       recoveryStates[r.GetState()], Token: r.GetToken(), Failures: r.GetAttempts(),
-		Evidence: evidences[r.GetEvidence()], Since: r.GetSince(), Why: r.GetWhy(),
+		Evidence: evidences[r.GetEvidence()], Since: r.GetSince(), Why: r.GetWhy(), Steps: stepsOf(r), Exclusion: signals.ExclusionToken,
 	}
 	if id, ok := state.RunIDOf(r.GetRun()); ok {
 		if run, ok := m.Run(id); ok {
 			out.Member = memberOf(run)
+			if run.Component(r.GetComponent()).GetExclusion() == wire.Exclusion_EXCLUSION_LEASE {
+				out.Exclusion = signals.ExclusionLease
+			}
 		}
 	}
 	if id, ok := state.RunIDOf(r.GetAppointee()); ok && len(r.GetAppointee()) > 0 {
@@ -95,6 +101,9 @@ func recoveryOf(m *state.Machine, r *wire.Recovery) Recovery {
 	}
 	for _, t := range r.GetTried() {
 		out.Tried = append(out.Tried, hexID(t))
+		id, _ := state.RunIDOf(t)
+		run, _ := m.Run(id)
+		out.TriedNodes = append(out.TriedNodes, run.Node())
 	}
 	return out
 }

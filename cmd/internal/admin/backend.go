@@ -22,6 +22,14 @@ type Recoveries interface {
 	Recoveries(ctx context.Context) ([]api.Recovery, error)
 }
 
+// Operator does what only a person decides.
+type Operator interface {
+	RetryRecovery(ctx context.Context, r api.RecoveryName) (api.Recovery, error)
+	DropRecovery(ctx context.Context, r api.DropRecovery) (api.Recovery, error)
+	RaiseFence(ctx context.Context, f api.FenceName) (api.Fence, error)
+	LowerFence(ctx context.Context, f api.LowerFence) (api.Fence, error)
+}
+
 // Tasks is what is being, was, and will be done.
 type Tasks interface {
 	Tasks(ctx context.Context, f api.TaskFilter) ([]api.Task, error)
@@ -47,6 +55,7 @@ type Requests interface {
 type Backend struct {
 	Members    Members
 	Recoveries Recoveries
+	Operator   Operator
 	Tasks      Tasks
 	Backups    Backups
 	Requests   Requests

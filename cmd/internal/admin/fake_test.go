@@ -118,7 +118,7 @@ func (f *fake) Restore(_ context.Context, r api.RestoreBackup) (api.Task, error)
 }
 
 func (f *fake) backend() Backend {
-	return Backend{Members: f, Recoveries: f, Tasks: f, Backups: f, Requests: f, Watch: f.watch}
+	return Backend{Members: f, Recoveries: f, Operator: f, Tasks: f, Backups: f, Requests: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.
@@ -179,4 +179,23 @@ func raw(t *testing.T, socket, request string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+func (f *fake) RetryRecovery(_ context.Context, r api.RecoveryName) (api.Recovery, error) {
+	return api.Recovery{Component: r.Component, Run: r.Run, State: api.FenceAppointed}, f.err
+}
+
+func (f *fake) DropRecovery(_ context.Context, r api.DropRecovery) (api.Recovery, error) {
+	return api.Recovery{Component: r.Component, Run: r.Run, State: "dropped", Problem: r.Why}, f.err
+}
+
+func (f *fake) RaiseFence(_ context.Context, w api.FenceName) (api.Fence, error) {
+	return api.Fence{Component: w.Component, Node: w.Node, Token: 7, State: api.FenceMaintenance}, f.err
+}
+
+func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error) {
+	if w.Force {
+		return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceAppointed, Problem: w.Why}, f.err
+	}
+	return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceLowered}, f.err
 }

@@ -54,6 +54,39 @@ func TestRoutes(t *testing.T) {
 	want := api.RestoreBackup{Backup: "b1", Target: "copy", Replace: true, Storage: "a"}
 	_, err = c.Restore(ctx, want)
 	check("restore", f.restores, err, []api.RestoreBackup{want})
+	name := api.RecoveryName{Component: "backup", Run: "ab"}
+	retried, err := c.RetryRecovery(ctx, name)
+	check("retry", retried.State, err, api.FenceAppointed)
+	dropped, err := c.DropRecovery(ctx, api.DropRecovery{RecoveryName: name, Why: "gone"})
+	check("drop", dropped.Run+" "+dropped.Problem, err, "ab gone")
+	fence := api.FenceName{Component: "backup", Node: "n2"}
+	raised, err := c.RaiseFence(ctx, fence)
+	check("raise", raised.Token, err, uint64(7))
+	lowered, err := c.LowerFence(ctx, api.LowerFence{FenceName: fence, Token: 7})
+	check("lower", lowered.State, err, api.FenceLowered)
+	forced, err := c.LowerFence(ctx, api.LowerFence{FenceName: fence, Token: 9, Force: true, Why: "hung"})
+	check("force", forced.State+" "+forced.Problem, err, "appointed hung")
+}
+
+// TestDecisionsNameWhatTheyMean: nothing is decided by a request that leaves out what it is about.
+func TestDecisionsNameWhatTheyMean(t *testing.T) {
+	_, c, _ := serve(t, newFake().backend())
+	ctx, name, fence := t.Context(), api.RecoveryName{Component: "backup", Run: "ab"}, api.FenceName{Component: "backup", Node: "n2"}
+	for what, do := range map[string]func() error{
+		"component": func() error { _, err := c.RetryRecovery(ctx, api.RecoveryName{Run: "ab"}); return err },
+		"run": func() error {
+			_, err := c.DropRecovery(ctx, api.DropRecovery{RecoveryName: api.RecoveryName{Component: "backup"}})
+			return err
+		},
+		"why":   func() error { _, err := c.DropRecovery(ctx, api.DropRecovery{RecoveryName: name}); return err },
+		"node":  func() error { _, err := c.RaiseFence(ctx, api.FenceName{Component: "backup"}); return err },
+		"token": func() error { _, err := c.LowerFence(ctx, api.LowerFence{FenceName: fence, Force: true}); return err },
+	} {
+		var e *api.Error
+		if err := do(); !errors.As(err, &e) || e.Code != api.CodeUsage || !strings.Contains(e.Message, what) {
+			t.Errorf("without its %s: %v", what, err)
+		}
+	}
 }
 
 // TestErrorsTravel: codes, sentences and hints arrive as they were sent.

@@ -92,6 +92,26 @@ func (c *Client) Recoveries(ctx context.Context) ([]Recovery, error) {
 	return Get[[]Recovery](ctx, c, PathRecoveries)
 }
 
+// RetryRecovery lets everybody try a parked recovery again.
+func (c *Client) RetryRecovery(ctx context.Context, r RecoveryName) (Recovery, error) {
+	return post[Recovery](ctx, c, PathRecoveries+"/retry", r)
+}
+
+// DropRecovery ends a recovery for good.
+func (c *Client) DropRecovery(ctx context.Context, r DropRecovery) (Recovery, error) {
+	return post[Recovery](ctx, c, PathRecoveries+"/drop", r)
+}
+
+// RaiseFence raises a maintenance fence on a component of a living node; it ends with the daemon's run.
+func (c *Client) RaiseFence(ctx context.Context, f FenceName) (Fence, error) {
+	return post[Fence](ctx, c, PathFences, f)
+}
+
+// LowerFence lowers a maintenance fence, or takes a recovery's fence from its holder; it returns what is there then.
+func (c *Client) LowerFence(ctx context.Context, f LowerFence) (Fence, error) {
+	return post[Fence](ctx, c, PathFences+"/lower", f)
+}
+
 // Tasks lists tasks.
 func (c *Client) Tasks(ctx context.Context, f TaskFilter) ([]Task, error) {
 	return Get[[]Task](ctx, c, TasksPath(f))

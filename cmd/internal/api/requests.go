@@ -97,6 +97,32 @@ type RestoreBackup struct {
 	Tables          []string `json:"tables,omitempty"`            // only these, by name without schema; without indexes and keys
 }
 
+// RecoveryName says which open recovery is meant.
+type RecoveryName struct {
+	Component string `json:"component"`
+	Run       string `json:"run"` // the closed run: its id, or enough of its first digits
+}
+
+// DropRecovery ends a recovery for good: its claims are free, nothing is recovered.
+type DropRecovery struct {
+	RecoveryName
+	Why string `json:"why"` // one sentence, kept in the log
+}
+
+// FenceName says which component of which node is fenced.
+type FenceName struct {
+	Component string `json:"component"`
+	Node      string `json:"node"`
+}
+
+// LowerFence lowers a maintenance fence, or with Force takes a recovery's fence from its holder: the next candidate gets it.
+type LowerFence struct {
+	FenceName
+	Token uint64 `json:"token"` // of the fence that is meant
+	Force bool   `json:"force,omitempty"`
+	Why   string `json:"why,omitempty"` // one sentence, kept in the log
+}
+
 func setBool(q url.Values, key string, value bool) {
 	if value {
 		q.Set(key, "true")

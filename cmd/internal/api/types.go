@@ -53,6 +53,7 @@ const (
 	FenceRaised      = "raised"      // it holds the fence
 	FenceParked      = "parked"      // all have failed; an operator decides
 	FenceMaintenance = "maintenance" // raised on purpose, on a living run
+	FenceLowered     = "lowered"     // there is none any more
 )
 
 // Fence is an open recovery of one component of one closed run, or a maintenance fence.
@@ -69,7 +70,9 @@ type Fence struct {
 	Tried     []string   `json:"tried"`    // nodes that had their turn
 	Evidence  string     `json:"evidence"` // why the run was closed
 	Problem   string     `json:"problem,omitempty"`
-	Since     *time.Time `json:"since,omitempty"` // when this member saw the run closed
+	Since     *time.Time `json:"since,omitempty"` // when the run was closed, by the clock of who led then
+	// WaitingFor says in one phrase what has to happen next.
+	WaitingFor string `json:"waiting_for,omitempty"`
 }
 
 // Recovery is what became, or becomes, of one component of one closed run.
@@ -84,10 +87,23 @@ type Recovery struct {
 	Attempts  int        `json:"attempts"`
 	Tried     []string   `json:"tried"`
 	Problem   string     `json:"problem,omitempty"` // of the last failed attempt
-	Opened    uint64     `json:"opened"`            // position of the run's closing
+	Opened    uint64     `json:"opened"`            // position of the run's closing: the version of the view without it
 	Ended     uint64     `json:"ended"`             // position, 0 while open
 	Since     *time.Time `json:"since,omitempty"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	Steps     []Step     `json:"steps"` // what happened: the first, and the last ones, at most 20 in all
+}
+
+// Step is something that happened to a recovery.
+type Step struct {
+	// What: closed, queued, waiting, appointed, raised, failed, handed over, parked, retried, released, dropped, quiesced.
+	What     string     `json:"what"`
+	Position uint64     `json:"position"`
+	At       *time.Time `json:"at,omitempty"`    // by the clock of who led then
+	Node     string     `json:"node,omitempty"`  // appointed or holding; for closed and quiesced the dead one
+	Run      string     `json:"run,omitempty"`   //
+	Token    uint64     `json:"token,omitempty"` // of the fence, where one was raised
+	Why      string     `json:"why,omitempty"`
 }
 
 // Task is one execution: of a backup, a restore, a delete, a verification.

@@ -16,7 +16,7 @@ import (
 // backend is what the admin handler shows of this node.
 func (a *App) backend() admin.Backend {
 	return admin.Backend{
-		Members: people{a}, Recoveries: people{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a},
+		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a},
 		Watch: a.watchAll, Translate: translate, Logger: a.log,
 	}
 }
@@ -108,51 +108,6 @@ func memberState(m gms.MemberDetail) string {
 		return "ready"
 	}
 	return "joined"
-}
-
-func (p people) Fences(ctx context.Context) ([]api.Fence, error) {
-	p.fresh(ctx)
-	list := []api.Fence{}
-	recoveries, _ := p.a.group.Recoveries()
-	for _, r := range recoveries {
-		list = append(list, api.Fence{
-			Component: r.Component, Node: r.Node, Run: r.Run, Holder: r.AppointeeNode, HolderRun: r.Appointee, Token: r.Token, State: r.State,
-			Index: r.Index, Attempts: int(r.Failures), Tried: slices.Concat([]string{}, r.Tried), Evidence: string(r.Evidence), Problem: r.Why,
-			Since: p.a.times.of(began(r)),
-		})
-	}
-	for _, f := range p.a.group.MaintenanceFences() {
-		list = append(list, api.Fence{
-			Component: f.Component, Node: f.Node, Holder: f.RaiserNode, HolderRun: f.Raiser, Token: f.Token, State: api.FenceMaintenance, Tried: []string{},
-		})
-	}
-	return list, nil
-}
-
-func (p people) Recoveries(ctx context.Context) ([]api.Recovery, error) {
-	p.fresh(ctx)
-	list := []api.Recovery{}
-	recoveries, _ := p.a.group.Recoveries()
-	for _, r := range recoveries {
-		list = append(list, p.recovery(r))
-	}
-	for _, e := range slices.Backward(p.a.group.Ended()) {
-		r := p.recovery(e.Recovery)
-		r.State, r.Ended, r.EndedAt = "released", e.Ended, p.a.times.of(ended(e))
-		if e.Dropped {
-			r.State = "dropped"
-		}
-		list = append(list, r)
-	}
-	return list, nil
-}
-
-func (p people) recovery(r gms.Recovery) api.Recovery {
-	return api.Recovery{
-		Component: r.Component, Node: r.Node, Run: r.Run, Evidence: string(r.Evidence), State: r.State, Recoverer: r.AppointeeNode,
-		Token: r.Token, Attempts: int(r.Failures), Tried: slices.Concat([]string{}, r.Tried), Problem: r.Why, Opened: r.Since,
-		Since: p.a.times.of(began(r)),
-	}
 }
 
 // jobs shows and plans tasks and backups.

@@ -12,14 +12,13 @@ import (
 // ago. What happened before this node looked is dated to when it first looked.
 type times struct {
 	mu   sync.Mutex
-	seen map[string]time.Time // of a run's joining, a recovery's beginning, its end
+	seen map[string]time.Time // of a run's joining
 }
 
 func newTimes() *times { return &times{seen: make(map[string]time.Time)} }
 
-func joined(run string) string         { return "join " + run }
-func began(r gms.Recovery) string      { return "recovery " + r.Component + " " + r.Run }
-func ended(r gms.EndedRecovery) string { return "ended " + r.Component + " " + r.Run }
+func joined(run string) string { return "join " + run }
+
 func (t *times) of(key string) *time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,13 +42,6 @@ func (t *times) look(g *gms.Group, now time.Time) {
 	shown := make(map[string]bool)
 	for _, m := range g.View().Members {
 		shown[joined(m.Run)] = true
-	}
-	recoveries, _ := g.Recoveries()
-	for _, r := range recoveries {
-		shown[began(r)] = true
-	}
-	for _, e := range g.Ended() {
-		shown[began(e.Recovery)], shown[ended(e)] = true, true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

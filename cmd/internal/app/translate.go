@@ -25,6 +25,7 @@ var codes = []struct {
 	{gms.ErrLeaseExpired, api.CodeLeaseLost, "this node cannot reach its group; ask another one"},
 	{gms.ErrBusy, api.CodeBusy, ""},
 	{gms.ErrNotFound, api.CodeNotFound, ""},
+	{gms.ErrNotHolder, api.CodeConflict, "fencepost fences shows the present token"},
 }
 
 // translate is the one place where errors become words for people.

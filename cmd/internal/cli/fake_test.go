@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,15 +93,84 @@ func (f *fake) View(context.Context) (api.View, error) {
 func (f *fake) Fences(context.Context) ([]api.Fence, error) {
 	return []api.Fence{
 		{Component: "backup", Node: "n2", Run: runB, Holder: "n1", HolderRun: runA, Token: 77, State: api.FenceRaised, Index: 1043,
-			Tried: []string{}, Evidence: "refused", Since: before(4 * time.Second)},
+			Tried: []string{}, Evidence: "refused", Since: before(4 * time.Second), WaitingFor: "n1 to finish"},
 		{Component: "restore", Node: "n2", Run: runB, State: api.FenceParked, Index: 1050, Attempts: 3, Tried: []string{"n3", "n1"},
-			Evidence: "refused", Problem: "target is read-only", Since: before(4 * time.Second)},
+			Evidence: "refused", Problem: "target is read-only", Since: before(4 * time.Second), WaitingFor: "an operator: fencepost recoveries retry, or drop"},
 	}, nil
 }
 
 func (f *fake) Recoveries(context.Context) ([]api.Recovery, error) {
-	return []api.Recovery{{Component: "backup", Node: "n2", Run: runB, Evidence: "lapsed", State: "released", Recoverer: "n3", Token: 60,
-		Attempts: 1, Tried: []string{}, Opened: 900, Ended: 950, Since: before(50 * time.Hour), EndedAt: before(50*time.Hour - 1500*time.Millisecond)}}, nil
+	at := func(d time.Duration) *time.Time { return before(50*time.Hour - d) }
+	return []api.Recovery{
+		{Component: "restore", Node: "n2", Run: runB, Evidence: "refused", State: api.FenceParked, Attempts: 3, Tried: []string{"n3", "n1"},
+			Problem: "target is read-only", Opened: 1040, Since: before(4 * time.Second), Steps: []api.Step{
+				{What: "closed", Position: 1040, At: before(4 * time.Second), Node: "n2", Run: runB, Why: "the host refuses"},
+				{What: "parked", Position: 1044, At: before(time.Second)},
+			}},
+		{Component: "backup", Node: "n2", Run: runB, Evidence: "lapsed", State: "released", Recoverer: "n3", Token: 60,
+			Attempts: 1, Tried: []string{}, Opened: 900, Ended: 950, Since: at(0), EndedAt: at(1500 * time.Millisecond), Steps: []api.Step{
+				{What: "closed", Position: 900, At: at(0), Node: "n2", Run: runB, Why: "no renewal for 3s"},
+				{What: "appointed", Position: 900, At: at(0), Node: "n1", Run: runA},
+				{What: "raised", Position: 903, At: at(12 * time.Millisecond), Node: "n1", Run: runA, Token: 58},
+				{What: "handed over", Position: 940, At: at(time.Second), Node: "n1", Run: runA, Token: 58, Why: "it gives no progress"},
+				{What: "appointed", Position: 940, At: at(time.Second), Node: "n3", Run: runC},
+				{What: "raised", Position: 941, At: at(1010 * time.Millisecond), Node: "n3", Run: runC, Token: 60},
+				{What: "released", Position: 950, At: at(1500 * time.Millisecond), Node: "n3", Run: runC, Token: 60},
+			}},
+	}, nil
+}
+
+// named is the open recovery that a person may decide about.
+func (f *fake) named(ctx context.Context, r api.RecoveryName) (api.Recovery, error) {
+	all, _ := f.Recoveries(ctx)
+	for _, y := range all {
+		if y.Component == r.Component && strings.HasPrefix(y.Run, r.Run) && y.Ended == 0 {
+			return y, nil
+		}
+	}
+	return api.Recovery{}, &api.Error{Code: api.CodeNotFound, Message: "no recovery of " + r.Component + " of a run " + r.Run + " is open"}
+}
+
+func (f *fake) decided(y api.Recovery, state, what, why string) api.Recovery {
+	y.State, y.Problem = state, why
+	y.Steps = append(y.Steps, api.Step{What: what, Position: 1050, At: before(0), Why: why})
+	return y
+}
+
+func (f *fake) RetryRecovery(ctx context.Context, r api.RecoveryName) (api.Recovery, error) {
+	y, err := f.named(ctx, r)
+	if err != nil {
+		return y, err
+	}
+	return f.decided(y, api.FenceAppointed, "retried", ""), nil
+}
+
+func (f *fake) DropRecovery(ctx context.Context, r api.DropRecovery) (api.Recovery, error) {
+	y, err := f.named(ctx, r.RecoveryName)
+	if err != nil {
+		return y, err
+	}
+	return f.decided(y, "dropped", "dropped", r.Why), nil
+}
+
+func (f *fake) RaiseFence(_ context.Context, w api.FenceName) (api.Fence, error) {
+	if w.Node == "n9" {
+		return api.Fence{}, &api.Error{Code: api.CodeNotFound, Message: "node n9 is not in the view", Hint: "only a living node is maintained; see fencepost members"}
+	}
+	return api.Fence{Component: w.Component, Node: w.Node, Holder: "n1", HolderRun: runA, Token: 80, State: api.FenceMaintenance, Tried: []string{},
+		WaitingFor: "n1 to lower it"}, nil
+}
+
+func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error) {
+	switch {
+	case w.Token == 80:
+		return api.Fence{Component: w.Component, Node: w.Node, Holder: "n1", Token: 80, State: api.FenceLowered, Tried: []string{}}, nil
+	case w.Token == 77 && w.Force:
+		return api.Fence{Component: w.Component, Node: w.Node, Run: runB, Holder: "n3", HolderRun: runC, Token: 77, State: api.FenceAppointed,
+			Tried: []string{"n1"}, Problem: w.Why, WaitingFor: "n3 to raise it"}, nil
+	}
+	return api.Fence{}, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("no maintenance fence on %s of %s was raised under token %d", w.Component, w.Node, w.Token),
+		Hint: "see fencepost fences"}
 }
 
 func (f *fake) Tasks(_ context.Context, filter api.TaskFilter) ([]api.Task, error) {

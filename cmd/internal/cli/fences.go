@@ -27,11 +27,11 @@ func (r *root) fencesCommand() *cobra.Command {
 }
 
 func (f fencesOutput) text(w io.Writer, now time.Time) {
-	t := table{heading: []string{"COMPONENT", "NODE", "RUN", "STATE", "HOLDER", "TOKEN", "EVIDENCE", "TRIED", "FAILED", "SINCE"}, none: "no open fences"}
+	t := table{heading: []string{"COMPONENT", "NODE", "RUN", "STATE", "HOLDER", "TOKEN", "EVIDENCE", "TRIED", "FAILED", "SINCE", "WAITING FOR"}, none: "no open fences"}
 	for _, x := range f {
 		t.rows = append(t.rows, []string{
 			x.Component, x.Node, short(x.Run), x.State, x.Holder, number(x.Token), x.Evidence,
-			strings.Join(x.Tried, ","), number(x.Attempts), ago(x.Since, now),
+			strings.Join(x.Tried, ","), number(x.Attempts), ago(x.Since, now), x.WaitingFor,
 		})
 	}
 	t.write(w)

@@ -72,8 +72,12 @@ func (r *root) confirm(ctx context.Context, c *api.Client, want api.RestoreBacku
 	if want.InPlace {
 		what = "This replaces, without an undo, what is in database"
 	}
-	fmt.Fprintf(r.Stderr, "%s %s by backup %s of %s. Type %s to go on: ",
-		what, printable(name), printable(b.ID), printable(b.Database), printable(name))
+	return r.typed(name, fmt.Sprintf("%s %s by backup %s of %s.", what, name, b.ID, b.Database))
+}
+
+// typed says what is about to be done, and goes on when a person types the name.
+func (r *root) typed(name, what string) error {
+	fmt.Fprintf(r.Stderr, "%s Type %s to go on: ", printable(what), printable(name))
 	answer, err := bufio.NewReader(r.Stdin).ReadString('\n')
 	if strings.TrimSpace(answer) == name {
 		return nil
