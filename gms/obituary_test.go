@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/state"
 )
@@ -113,50 +114,51 @@ func TestRule22_QuiescedIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg := newTestGroup(t, 3)
-	run := state.RunID{1, 2, 3}
-	for _, name := range tg.names {
+	runs := map[string]state.RunID{}
+	for i, name := range tg.names {
+		runs[name] = state.RunID{1, 2, byte(i)}
 		tg.start(name, func(c *Config) {
 			c.Profile, c.NoRefused = ProfilePatient, true // silence would take a minute
-			if c.Node == "n3" {
-				c.Run, c.WardenKey = run, public
-			}
+			c.Run, c.WardenKey = runs[name], public
 		})
 	}
 	tg.awaitStanding(tg.names...)
-	n1 := tg.nodes["n1"]
-	tg.await(n1, "the addresses of all", func() bool { return len(n1.remembered().Cluster) == 2 })
-	tg.net.cut("n3")
+	leader, others := tg.leaderAmong(tg.names...)
+	by, victim := tg.nodes[others[0]], others[1]
+	run := runs[victim]
+	tg.await(by, "the addresses of all", func() bool { return by.remembered().Cluster[leader] != "" })
+	tg.net.cut(victim)
 	defer tg.net.cut()
 	announce := func(signed []byte) error {
-		ctx, cancel := context.WithTimeout(tg.ctx, attemptLimit)
+		ctx, cancel := context.WithTimeout(tg.ctx, 30*time.Second)
 		defer cancel()
-		return Announce(ctx, Announcement{Home: tg.dirs["n1"], Group: "test", Node: "n3", Obituary: signed})
+		return Announce(ctx, Announcement{Home: tg.dirs[by.cfg.Node], Group: "test", Node: victim, Obituary: signed})
 	}
-	if err := announce(obituaryBytes(1, run, "n3", key)); err != nil {
+	if err := announce(obituaryBytes(1, run, victim, key)); err != nil {
 		t.Fatal(err)
 	}
 	known := func(n *testNode) (r state.Run) {
 		n.rep.read(func(m *state.Machine) { r, _ = m.Run(run) })
 		return r
 	}
-	tg.await(n1, "the closing of n3's run", func() bool { return !known(n1).IsOpen() })
-	if err := announce(obituaryBytes(2, run, "n3", other)); err == nil || known(n1).Quiesced {
+	tg.await(by, "the closing of "+victim, func() bool { return !known(by).IsOpen() })
+	if err := announce(obituaryBytes(2, run, victim, other)); err == nil || known(by).Quiesced {
 		t.Errorf("a forged word was taken: %v", err)
 	}
-	if err := announce(obituaryBytes(2, run, "n3", key)); err != nil {
+	if err := announce(obituaryBytes(2, run, victim, key)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"n1", "n2"} {
+	for _, name := range []string{leader, by.cfg.Node} {
 		n := tg.nodes[name]
 		tg.await(n, "the record", func() bool { return known(n).Quiesced })
 	}
-	list, _ := n1.Recoveries()
+	list, _ := by.Recoveries()
 	for _, r := range list {
-		if left, _ := n1.LeaseWait(r.Appointment); r.Run == run.String() && left > 0 {
+		if left, _ := by.LeaseWait(r.Appointment); r.Run == run.String() && left > 0 {
 			t.Errorf("whoever recovers %s waits for %v", r.Component, left)
 		}
 	}
 	if len(list) == 0 {
-		t.Error("nobody recovers n3")
+		t.Errorf("nobody recovers %s", victim)
 	}
 }
