@@ -22,6 +22,7 @@ type Config struct {
 
 	Gossip     Port        `yaml:"gossip"`
 	Cluster    Port        `yaml:"cluster"`
+	Security   Security    `yaml:"security"`
 	Admin      Admin       `yaml:"admin"`
 	Raft       Raft        `yaml:"raft"`
 	Evidence   Evidence    `yaml:"evidence"`
@@ -50,10 +51,12 @@ const (
 
 // Port is one of the node's network ports.
 type Port struct {
-	// Bind is the address (host:port) to listen on; port 0 lets the system choose one.
-	// Only loopback in this version.
+	// Bind is the address (IP:port) to listen on; port 0 lets the system choose one. Beyond
+	// loopback it needs the whole section security.
 	Bind string `yaml:"bind"`
-	// Advertise is the address (host:port) that others are told. Empty: what was bound.
+	// Advertise is the address (IP:port) that others are told. Empty: what was bound; with
+	// 0.0.0.0 or [::] the machine's one address beside loopback and link-local ones, and
+	// when it has several, one of them must be given.
 	Advertise string `yaml:"advertise"`
 }
 

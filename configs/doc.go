@@ -26,6 +26,7 @@
 // plain Go. The commented example node.example.yaml is equal to Default, and a test holds
 // it so.
 //
-// In this version everything is bound to loopback: an address that other machines can
-// reach needs the gossip key and the certificates, and is refused without them.
+// An address that other machines can reach needs the gossip key and the certificates of the
+// section security, and is refused without them. Whether the files are there, private and
+// valid is not for Validate: Security.GossipKeys reads the one, package gms the others.
 package configs

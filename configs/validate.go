@@ -28,6 +28,7 @@ func (c *Config) Validate() error {
 	c.checkIdentity(&ps)
 	c.checkForming(&ps)
 	c.checkPorts(&ps)
+	c.checkSecurity(&ps)
 	c.checkLimits(&ps)
 	if problem := c.Ledger.DSN.problem(); c.Ledger.DSN.Given() && problem != "" {
 		ps.add("ledger.dsn", "%s", problem)
@@ -82,28 +83,40 @@ func (c *Config) checkForming(ps *problems) {
 }
 
 func (c *Config) checkPorts(ps *problems) {
-	checkPort(ps, "gossip", c.Gossip)
-	checkPort(ps, "cluster", c.Cluster)
+	c.checkPort(ps, "gossip", c.Gossip)
+	c.checkPort(ps, "cluster", c.Cluster)
 	if _, port, ok := splitAddress(c.Gossip.Bind); ok && port != 0 && c.Gossip.Bind == c.Cluster.Bind {
 		ps.add("cluster.bind", "is %q, as gossip.bind is: they need a port each", c.Cluster.Bind)
 	}
 }
 
-func checkPort(ps *problems, section string, p Port) {
-	checkAddress(ps, section+".bind", p.Bind, 0)
-	if p.Advertise != "" {
-		checkAddress(ps, section+".advertise", p.Advertise, 1)
+func (c *Config) checkPort(ps *problems, section string, p Port) {
+	c.checkAddress(ps, section+".bind", p.Bind, 0)
+	if p.Advertise == "" {
+		return
+	}
+	c.checkAddress(ps, section+".advertise", p.Advertise, 1)
+	if host, _, ok := splitAddress(p.Advertise); ok {
+		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsGlobalUnicast() && !ip.IsLoopback() {
+			ps.add(section+".advertise", "is %q, which others cannot dial: give an address of this machine", p.Advertise)
+		}
 	}
 }
 
-func checkAddress(ps *problems, path, address string, minPort int) {
+// checkAddress wants an IP and a port, and beyond loopback what keeps strangers out.
+func (c *Config) checkAddress(ps *problems, path, address string, minPort int) {
 	host, port, ok := splitAddress(address)
 	switch {
-	case !ok || port < minPort:
-		ps.add(path, "is %q, want host:port with a port from %d to 65535, such as 127.0.0.1:7946", address, minPort)
-	case !loopback(host):
-		ps.add(path, "is %q, beyond loopback: that needs a gossip key and certificates, which this version does not have yet: use 127.0.0.1 or [::1]", address)
+	case !ok || port < minPort || !isIP(host):
+		ps.add(path, "is %q, want IP:port with a port from %d to 65535, such as 127.0.0.1:7946 or [fd00::1]:7946", address, minPort)
+	case !loopback(host) && !c.Security.complete():
+		ps.add(path, "is %q, beyond loopback: that needs certificates and a gossip key in the section security: `fencepost init` writes them, `fencepost certs` makes certificates", address)
 	}
+}
+
+func isIP(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Zone() == ""
 }
 
 func splitAddress(address string) (host string, port int, ok bool) {

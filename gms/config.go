@@ -6,23 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"regexp"
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/seam"
 	"github.com/fencepost/fencepost/signals"
 )
-
-// Endpoint is one port of a node.
-type Endpoint struct {
-	// Bind is the host:port to listen on. Port 0 takes a free one.
-	Bind string
-	// Advertise is the host:port that others dial; empty: the address bound. When it is not an address of one of the
-	// node's own interfaces (a proxy, a balancer, address translation), evidence "refused" is not used for the node.
-	Advertise string
-}
 
 // Timing is what a profile sets. All are durations of real time, counting suspend.
 type Timing struct {
@@ -93,8 +84,16 @@ type Config struct {
 	Bootstrap []string
 	// Seeds are gossip addresses (host:port) to join through. Unreachable ones are tried again for ever.
 	Seeds []string
-	// Gossip (UDP and TCP) and Cluster (TCP) are the node's ports; defaults 127.0.0.1:7946 and 127.0.0.1:7947.
+	// Gossip (UDP and TCP) and Cluster (TCP) are the node's ports; defaults 127.0.0.1:7946 and 127.0.0.1:7947. A port that
+	// other machines may reach, by what is bound or advertised, takes both GossipKeys and Certificates, else New refuses.
 	Gossip, Cluster Endpoint
+	// GossipKeys encrypt and authenticate gossip: 16, 24 or 32 random bytes each (AES), at most 8; the first one encrypts, all
+	// decrypt. The same on all members; none: gossip is open to whoever reaches the port. Once the group's keys have been
+	// changed with KeyringAdd and its like, the home's own list (gossip.keys) counts instead of this one.
+	GossipKeys [][]byte
+	// Certificates prove to the others who this node is, on every connection to a cluster port (TLS 1.3, both sides). The
+	// certificate's name must be Group and Node. They are read again for each connection. nil: the port is plain.
+	Certificates *certs.Source
 	// Profile chooses Timing; default ProfileLAN. Timing, when its TTL is set, is used instead of the profile.
 	Profile Profile
 	Timing  Timing
@@ -223,34 +222,32 @@ func (c Config) validate() error {
 			bad("Bootstrap: %q is not a node name", n)
 		}
 	}
-	errs = append(errs, c.Gossip.validate("Gossip"), c.Cluster.validate("Cluster"))
+	if err := checkKeys(c.GossipKeys); err != nil {
+		bad("GossipKeys: %w", err)
+	}
+	if c.Certificates != nil && !nodeName.MatchString(c.Group) {
+		bad("Group: %q cannot be in a certificate: 1 to 63 of a-z, 0-9 and -, not at the ends", c.Group)
+	}
+	secured := len(c.GossipKeys) > 0 && c.Certificates != nil
+	errs = append(errs, c.Gossip.validate("Gossip", secured), c.Cluster.validate("Cluster", secured))
 	return errors.Join(errs...)
 }
 
-func (e Endpoint) validate(field string) error {
-	var errs []error
-	if err := loopback(e.Bind); err != nil {
-		errs = append(errs, fmt.Errorf("%s.Bind: %w", field, err))
+// maxKeys bounds a key ring: the key in use, the next one, and former ones that somebody who is away may still have.
+const maxKeys = 8
+
+// checkKeys refuses a ring of no use. Its errors do not show a key.
+func checkKeys(keys [][]byte) error {
+	if len(keys) > maxKeys {
+		return fmt.Errorf("%d keys are too many, at most %d", len(keys), maxKeys)
 	}
-	if e.Advertise != "" {
-		if err := loopback(e.Advertise); err != nil {
-			errs = append(errs, fmt.Errorf("%s.Advertise: %w", field, err))
+	for i, k := range keys {
+		if n := len(k); n != 16 && n != 24 && n != 32 {
+			return fmt.Errorf("key %d has %d bytes: want 16, 24 or 32", i+1, n)
 		}
-	}
-	return errors.Join(errs...)
-}
-
-// loopback refuses addresses that others could reach: gossip is not encrypted and the cluster port has no certificates.
-func loopback(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("%q is not host:port: %w", address, err)
-	}
-	if host == "localhost" {
-		return nil
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%q is not a loopback address, and the ports have no keys and certificates yet: use 127.0.0.1", address)
+		if slices.ContainsFunc(keys[:i], func(other []byte) bool { return string(other) == string(k) }) {
+			return fmt.Errorf("key %d is there twice", i+1)
+		}
 	}
 	return nil
 }

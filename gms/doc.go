@@ -42,7 +42,9 @@
 //
 //   - A lease tells a holder when to stop; what a stopped process does when it wakes is excluded only by tokens.
 //   - Two voters do not survive the loss of one; three survive one, five two.
-//   - Until keys and certificates exist, ports open on loopback only; anything else is refused.
+//   - A gossip key says who is of the group, not which node: whoever has it can say anything in gossip, and nothing is
+//     decided by that alone. A certificate says which node, and speaks for no other (package gms/certs).
+//   - A port that other machines may reach, without both, is refused when the group is made.
 //
 // # How it is built
 //
@@ -50,6 +52,7 @@
 // (events in, proposals out), the lease of a run and the rule of the voters in this package. One file is one idea:
 //
 //	group.go       New, Start, Stop, what a host asks; operator.go what an operator asks
+//	endpoint.go    what a port is bound to and what others dial; ports.go opens them
 //	home.go        the local directory; homecheck.go what the group has on record about it
 //	forming.go     cluster id, bootstrap list, what the home remembers; peers.go what gossip says
 //	standing.go    one run after the other: gossip, OpenRun, joining again and again

@@ -60,11 +60,15 @@ func (g *Group) startGossip(ctx context.Context, run state.RunID) (*gossip.Gossi
 	if err != nil {
 		return nil, err
 	}
+	bind, err := parseAddr(g.cfg.Gossip.Bind)
+	if err != nil {
+		return nil, err
+	}
 	t := g.cfg.Timing
 	g.peers.reset()
 	gos, err := gossip.New(gossip.Config{
-		Name: g.cfg.Node + "/" + run.String(), Label: g.cfg.Group, BindAddr: g.cfg.Gossip.Bind, AdvertiseAddr: g.cfg.Gossip.Advertise,
-		Network: g.cfg.Network, Meta: meta, Admit: g.admit, Logger: g.log,
+		Name: g.cfg.Node + "/" + run.String(), Label: g.cfg.Group, BindAddr: bind.String(), AdvertiseAddr: g.gossipAddr,
+		Keys: g.cfg.GossipKeys, Network: g.cfg.Network, Meta: meta, Admit: g.admit, Logger: g.log,
 		Timing: gossip.Timing{
 			ProbeInterval: t.ProbeInterval, ProbeTimeout: t.ProbeTimeout, SuspicionMult: t.SuspicionMult, SuspicionMaxMult: t.MaxSuspicionMult,
 			LeaveLinger: t.ProbeInterval,

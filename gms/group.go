@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/consensus"
 	"github.com/fencepost/fencepost/gms/internal/rpc"
 	"github.com/fencepost/fencepost/gms/internal/state"
@@ -36,7 +37,9 @@ type Group struct {
 	memory      groupFile
 	server      *rpc.Server
 	dialer      *rpc.Dialer
-	clusterAddr string
+	clusterAddr string // as others dial it
+	gossipAddr  string // likewise; port 0: whatever will be bound
+	keeper      *certs.Keeper
 	cons        *consensus.Node
 	cancel      context.CancelCauseFunc
 	wg          sync.WaitGroup

@@ -3,6 +3,7 @@ package gms
 import (
 	"context"
 	"net"
+	"net/netip"
 	"time"
 )
 
@@ -36,6 +37,23 @@ func (SystemNetwork) Dial(ctx context.Context, network, address string) (net.Con
 func (SystemNetwork) ListenPacket(ctx context.Context, network, address string) (net.PacketConn, error) {
 	var lc net.ListenConfig
 	return lc.ListenPacket(ctx, network, address)
+}
+
+// Addresses lists the addresses of the machine's interfaces.
+func (SystemNetwork) Addresses() ([]netip.Addr, error) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				out = append(out, ip.Unmap())
+			}
+		}
+	}
+	return out, nil
 }
 
 // Clock measures durations for leases. It must count time in which the machine is suspended, which Go's monotonic clock

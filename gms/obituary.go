@@ -5,8 +5,10 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/detect"
 	"github.com/fencepost/fencepost/gms/internal/rpc"
 	"github.com/fencepost/fencepost/gms/internal/state"
@@ -122,6 +124,8 @@ type Announcement struct {
 	Node     string // the node that died
 	Obituary []byte // as signed
 	Network  Network
+	// Certificates are the node's; nil where its cluster port is plain.
+	Certificates *certs.Source
 }
 
 // Announce brings an obituary to the members that the home remembers, again and again until the leader takes it or refuses
@@ -141,8 +145,12 @@ func Announce(ctx context.Context, a Announcement) error {
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
+	keeper, err := openCertificates(a.Group, a.Node, a.Certificates, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
 	dialer, err := rpc.NewDialer(rpc.DialerConfig{
-		Network: a.Network,
+		Network: a.Network, Certificates: keeper,
 		Identity: func() rpc.Identity {
 			return rpc.Identity{Group: a.Group, ClusterID: cluster, Node: a.Node, Home: h.id[:]}
 		},

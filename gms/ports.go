@@ -2,10 +2,14 @@ package gms
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/rpc"
 )
 
@@ -19,22 +23,52 @@ func (g *Group) openPorts(ctx context.Context) error {
 	if err := pc.Close(); err != nil {
 		return err
 	}
-	if g.dialer, err = rpc.NewDialer(rpc.DialerConfig{Network: g.cfg.Network, Identity: g.identity, Resolve: g.resolve}); err != nil {
+	bind, err := parseAddr(g.cfg.Gossip.Bind)
+	if err != nil {
+		return err
+	}
+	if g.gossipAddr, err = g.advertised("gossip", g.cfg.Gossip, bind); err != nil {
+		return err
+	}
+	if g.keeper, err = openCertificates(g.cfg.Group, g.cfg.Node, g.cfg.Certificates, g.log); err != nil {
+		return err
+	}
+	if g.dialer, err = rpc.NewDialer(rpc.DialerConfig{
+		Network: g.cfg.Network, Identity: g.identity, Resolve: g.resolve, Certificates: g.keeper, Logger: g.log,
+	}); err != nil {
 		return err
 	}
 	if g.server, err = rpc.NewServer(rpc.ServerConfig{
-		Network: g.cfg.Network, BindAddr: g.cfg.Cluster.Bind, Identity: g.identity, Handler: handler{g: g}, Logger: g.log,
+		Network: g.cfg.Network, BindAddr: g.cfg.Cluster.Bind, Identity: g.identity, Handler: handler{g: g}, Certificates: g.keeper, Logger: g.log,
 	}); err != nil {
 		return err
 	}
 	if err := g.server.Start(ctx); err != nil {
 		return withHint(fmt.Errorf("%s: %w", g.cfg.Cluster.Bind, err), "is a node running already? else choose another port: cluster.bind")
 	}
-	g.clusterAddr = g.server.Addr().String()
-	if a := g.cfg.Cluster.Advertise; a != "" {
-		g.clusterAddr = a
+	bound, err := netip.ParseAddrPort(g.server.Addr().String())
+	if err != nil {
+		return fmt.Errorf("read the bound address: %w", err)
 	}
-	return nil
+	g.clusterAddr, err = g.advertised("cluster", g.cfg.Cluster, bound)
+	return err
+}
+
+// openCertificates reads a node's certificates for the first time; nil when there are none.
+func openCertificates(group, node string, source *certs.Source, log *slog.Logger) (*certs.Keeper, error) {
+	if source == nil {
+		return nil, nil
+	}
+	k, err := certs.NewKeeper(certs.Name{Group: group, Node: node}, *source, func(err error) {
+		log.Warn("gms: certificate cannot be read, the last good one stays in use", "error", err)
+	})
+	switch {
+	case errors.Is(err, certs.ErrExpired):
+		return nil, withHint(err, "`fencepost certs renew --node "+node+"`, where the authority's key is")
+	case errors.Is(err, certs.ErrOtherName), errors.Is(err, certs.ErrStranger):
+		return nil, withHint(err, "`fencepost certs show` tells whose a certificate is, `fencepost certs issue` makes one")
+	}
+	return k, err
 }
 
 // identity is what this process says in each hello.

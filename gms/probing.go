@@ -12,15 +12,15 @@ import (
 
 // probe asks the kernel of the run's host whether the run's ports are gone.
 func (g *Group) probe(ctx context.Context, run state.Run) rpc.Verdict {
-	target := rpc.ProbeTarget{ClusterAddr: run.Open.GetClusterAddr(), GossipAddr: run.Open.GetGossipAddr(), Run: run.ID.Bytes()}
-	return rpc.Refused(ctx, target, g.identity(), g.cfg.Network)
+	target := rpc.ProbeTarget{Node: run.Node(), ClusterAddr: run.Open.GetClusterAddr(), GossipAddr: run.Open.GetGossipAddr(), Run: run.ID.Bytes()}
+	return rpc.Prober{Identity: g.identity(), Network: g.cfg.Network, Certificates: g.keeper}.Refused(ctx, target)
 }
 
 // ping asks a run directly whether it is there.
 func (g *Group) ping(ctx context.Context, run state.Run) bool {
 	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
 	defer cancel()
-	hello, err := g.dialer.Hello(ctx, run.Open.GetClusterAddr())
+	hello, err := g.dialer.Hello(ctx, run.Node(), run.Open.GetClusterAddr())
 	return err == nil && string(hello.GetRun()) == string(run.ID.Bytes())
 }
 

@@ -3,10 +3,11 @@
 //
 // Usage:
 //
-//	fencepostd --config FILE [--no-warden]
+//	fencepostd --config FILE [--no-warden] [--check]
 //
 // It runs as two processes: the warden, which only watches, and below it the node, which it starts again when it dies. What
-// the node started is dead before the next node starts. --no-warden runs the node alone.
+// the node started is dead before the next node starts. --no-warden runs the node alone. --check
+// starts nothing: it looks whether the configuration is right, and its certificates and keys.
 //
 // The configuration is explained in configs/node.example.yaml; `fencepost init` writes one per node. The first SIGINT or
 // SIGTERM stops the node in order (running tasks get stop.grace, then they are reverted and planned again); a second one

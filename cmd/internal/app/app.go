@@ -12,6 +12,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/recovery"
@@ -89,7 +90,12 @@ func (a *App) groupConfig() (gms.Config, error) {
 	if !ok {
 		return gms.Config{}, fmt.Errorf("profile: %q is unknown", c.Profile)
 	}
+	keys, err := c.Security.GossipKeys()
+	if err != nil {
+		return gms.Config{}, err
+	}
 	return gms.Config{
+		GossipKeys: keys, Certificates: certificates(c),
 		Group: c.Group, Node: c.Node, Home: c.Home, Bootstrap: c.Bootstrap, Seeds: c.Seeds,
 		Gossip:  gms.Endpoint{Bind: c.Gossip.Bind, Advertise: c.Gossip.Advertise},
 		Cluster: gms.Endpoint{Bind: c.Cluster.Bind, Advertise: c.Cluster.Advertise},
@@ -100,6 +106,14 @@ func (a *App) groupConfig() (gms.Config, error) {
 		NoRefused:   !c.Evidence.Refused, Floor: a.floor,
 		Logger: a.log,
 	}, nil
+}
+
+// certificates are where the node's are; nil without any.
+func certificates(c configs.Config) *certs.Source {
+	if !c.Security.Certified() {
+		return nil
+	}
+	return certs.Files(c.Security.CertificateFile, c.Security.KeyFile, c.Security.CAFile)
 }
 
 // Start opens what the configuration names, takes the home and the ports and answers on the admin socket; it returns when

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/internal/offline"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/recovery/warden"
 )
@@ -21,6 +22,7 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	file := flags.String("config", os.Getenv("FENCEPOST_CONFIG"), "the node's configuration `file`")
 	alone := flags.Bool("no-warden", false, "run the node alone, without a process that watches it and starts it again")
+	check := flags.Bool("check", false, "look whether the configuration and the files of its section security are right, and exit")
 	show := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -40,8 +42,19 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return complain(stderr, err, 2)
 	}
+	log, _ := logger(cfg.Log, stderr)
+	warnings, err := offline.CheckSecurity(cfg, time.Now())
+	for _, w := range warnings {
+		log.Warn("app: " + w)
+	}
+	switch {
+	case err != nil:
+		return complain(stderr, err, 2)
+	case *check:
+		fmt.Fprintf(stdout, "%s: ok\n", *file)
+		return 0
+	}
 	if !*alone {
-		log, _ := logger(cfg.Log, stderr)
 		return watchNode(*cfg, *file, log, stderr)
 	}
 	return runNode(*cfg, *file, version, stderr)

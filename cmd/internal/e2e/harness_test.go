@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/offline"
+	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/pgtest"
 )
@@ -116,10 +119,26 @@ func newCluster(t *testing.T, o options) *cluster {
 		c.names = append(c.names, name)
 		c.ports[name+"/gossip"], c.ports[name+"/cluster"] = freePort(t), freePort(t)
 	}
+	c.certify()
 	for _, name := range c.names {
 		c.write(name, o.profile, o.extra)
 	}
 	return c
+}
+
+// certify makes what keeps strangers out, as init does.
+func (c *cluster) certify() {
+	c.t.Helper()
+	_, err := offline.NewAuthority(c.dir, "fencepost", offline.AuthorityValid)
+	for _, name := range c.names {
+		_, issued := offline.IssueCert(c.dir, "fencepost", name, offline.NodeValid)
+		err = errors.Join(err, issued)
+	}
+	key, drawn := offline.NewGossipKey()
+	err = errors.Join(err, drawn, os.WriteFile(filepath.Join(c.dir, "gossip.key"), []byte(configs.FormatGossipKey(key)), 0o600))
+	if err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // lastPort counts ports that tests were given. They lie below the range from which the system takes those of outgoing
@@ -160,6 +179,9 @@ func (c *cluster) write(name, profile, extra string) {
 	fmt.Fprintf(&b, "node: %s\nhome: %s\nprofile: %s\nbootstrap: [%s]\nseeds: [%s]\n", name, filepath.Join(c.dir, name), profile,
 		strings.Join(c.names, ", "), strings.Join(seeds, ", "))
 	fmt.Fprintf(&b, "gossip: {bind: \"127.0.0.1:%d\"}\ncluster: {bind: \"127.0.0.1:%d\"}\n", c.ports[name+"/gossip"], c.ports[name+"/cluster"])
+	in := func(file string) string { return filepath.Join(c.dir, file) }
+	fmt.Fprintf(&b, "security: {certificate_file: %s, key_file: %s, ca_file: %s, gossip_key_file: %s}\n",
+		in(name+".pem"), in(name+".key"), in("ca.pem"), in("gossip.key"))
 	fmt.Fprintf(&b, "admin: {socket: %s}\nlog: {level: debug, format: json}\n", c.socket(name))
 	fmt.Fprintf(&b, "storages:\n- {name: a, kind: local, path: %s}\n- {name: b, kind: local, path: %s}\n", filepath.Join(c.dir, "a"), filepath.Join(c.dir, "b"))
 	if len(c.dsns) > 0 {

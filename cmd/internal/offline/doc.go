@@ -1,6 +1,6 @@
 // Package offline is what the fencepost command does without a daemon: init writes the
-// configurations of a group of nodes on one machine, for a first try, a demonstration, a
-// test; env looks at the local environment of a node, which its warden keeps, and repairs it.
+// configurations, certificates and keys of a new group; certs makes, renews and shows
+// certificates; env looks at the local environment of a node, which its warden keeps, and repairs it.
 //
 //	files, err := offline.Init(offline.InitOptions{Nodes: []string{"n1", "n2", "n3"}, Dir: "try"})
 //	// then, for each: fencepostd --config try/n1.yaml
@@ -10,13 +10,17 @@
 //   - All or nothing. Everything is checked before the first file is written, and a file
 //     that cannot be written takes those before it away again.
 //   - It overwrites nothing: if any of the files, homes or sockets is there, it refuses.
-//   - What it wrote passes configs.Load: addresses are on loopback, ports and sockets
-//     differ between the nodes, all nodes name the same bootstrap list.
+//   - What it wrote passes configs.Load and CheckSecurity: ports and sockets differ between
+//     nodes of one address, which is on loopback unless addresses are given; all nodes name the
+//     same bootstrap list.
 //   - Files have mode 0600 and folders 0700: a connection string may hold a password.
 //
-// For node i of the list, counted from 0, the gossip port is the base port + 10·i and the
-// cluster port the one after it. The home is DIR/<node>, the socket DIR/<node>.sock, the
-// file DIR/<node>.yaml.
+// For node i of those with one address, counted from 0, the gossip port is the base port + 10·i
+// and the cluster port the one after it. The home is DIR/<node>, the socket DIR/<node>.sock, the
+// file DIR/<node>.yaml, the certificate and its key DIR/<node>.pem and .key; ca.pem, ca.key and
+// gossip.key are the group's. Nodes need all of these but ca.key.
+//
+// CheckSecurity is what fencepostd does with the files before it starts.
 //
 // An Env is found by the node's home. Its Status, Verify and Evidence take nothing and change
 // nothing (on Linux), so that they may be asked while a warden runs; Fail is for that time

@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fencepost/fencepost/configs"
@@ -19,7 +23,7 @@ const portStep = 10
 
 // InitOptions say what to write.
 type InitOptions struct {
-	Nodes     []string // names; at least one
+	Nodes     []string // names, or name=IP for all of them; at least one
 	Dir       string   // made when missing; relative to the working directory
 	BasePort  int      // 1 to 65535; 0: DefaultBasePort
 	Group     string   // empty: the default
@@ -36,17 +40,19 @@ type InitFile struct {
 	Socket  string `json:"socket"`
 	Gossip  string `json:"gossip"`
 	Cluster string `json:"cluster"`
+	// Secrets are the files that the node's machine needs beside its configuration.
+	Secrets []string `json:"secrets"`
 }
 
-// plan is one file to be written.
+// plan is one configuration to be written.
 type plan struct {
 	path   string
 	config configs.Config
 	dsns   map[string]string // by database: what a DSN would not print
 }
 
-// Init writes one configuration per node and says which. An error that comes from wrong
-// options is a *configs.Error or names the option; nothing has been written then.
+// Init writes one configuration per node, the group's authority, a certificate per node and a gossip key, and says which.
+// An error that comes from wrong options is a *configs.Error or names the option; nothing has been written then.
 func Init(o InitOptions) ([]InitFile, error) {
 	plans, err := o.plans()
 	if err != nil {
@@ -57,22 +63,46 @@ func Init(o InitOptions) ([]InitFile, error) {
 			return nil, err
 		}
 	}
-	for _, p := range plans {
-		for _, path := range []string{p.path, p.config.Home, p.config.Admin.Socket} {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				return nil, fmt.Errorf("%s is there already: init overwrites nothing: choose another directory: %w", path, fs.ErrExist)
-			}
-		}
+	dir := filepath.Dir(plans[0].path)
+	outputs, err := secrets(dir, plans)
+	if err != nil {
+		return nil, err
 	}
-	if err := writeAll(filepath.Dir(plans[0].path), plans); err != nil {
+	for _, p := range plans {
+		outputs = append(outputs, output{p.path, render(p)})
+	}
+	if err := nothingThere(plans, outputs); err != nil {
+		return nil, err
+	}
+	if err := writeAll(dir, outputs); err != nil {
 		return nil, err
 	}
 	files := make([]InitFile, len(plans))
 	for i, p := range plans {
 		c := p.config
-		files[i] = InitFile{c.Node, p.path, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind}
+		files[i] = InitFile{
+			c.Node, p.path, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind,
+			[]string{c.Security.CertificateFile, c.Security.KeyFile, c.Security.CAFile, c.Security.GossipKeyFile},
+		}
 	}
 	return files, nil
+}
+
+// nothingThere refuses to overwrite anything.
+func nothingThere(plans []plan, outputs []output) error {
+	var paths []string
+	for _, o := range outputs {
+		paths = append(paths, o.path)
+	}
+	for _, p := range plans {
+		paths = append(paths, p.config.Home, p.config.Admin.Socket)
+	}
+	for _, path := range paths {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there already: init overwrites nothing: choose another directory: %w", path, fs.ErrExist)
+		}
+	}
+	return nil
 }
 
 func (o InitOptions) plans() ([]plan, error) {
@@ -89,24 +119,63 @@ func (o InitOptions) plans() ([]plan, error) {
 	if o.BasePort == 0 {
 		o.BasePort = DefaultBasePort
 	}
-	if last := o.BasePort + portStep*(len(o.Nodes)-1) + 1; o.BasePort < 1 || last > 65535 {
-		return nil, fmt.Errorf("base port %d: ports %d to %d are needed: choose one from 1 to %d", o.BasePort, o.BasePort, last, 65535-(last-o.BasePort))
+	places, err := o.places()
+	if err != nil {
+		return nil, err
 	}
 	common := configs.Default()
+	for _, p := range places {
+		common.Bootstrap = append(common.Bootstrap, p.node)
+	}
 	dsns, err := o.fill(&common)
 	if err != nil {
 		return nil, err
 	}
-	plans := make([]plan, len(o.Nodes))
-	for i, node := range o.Nodes {
-		plans[i] = plan{path: filepath.Join(dir, node+".yaml"), config: o.node(common, dir, i), dsns: dsns}
+	plans := make([]plan, len(places))
+	for i, p := range places {
+		plans[i] = plan{path: filepath.Join(dir, p.node+".yaml"), config: configFor(common, dir, places, i), dsns: dsns}
 	}
 	return plans, nil
 }
 
+// place is a node, its address and its gossip port; the cluster port is the one after it.
+type place struct {
+	node, ip string
+	port     int
+}
+
+// at is the address of a port of the node.
+func (p place) at(port int) string { return net.JoinHostPort(p.ip, strconv.Itoa(port)) }
+
+// places gives each node its address, loopback unless they were given, and ports that no other one of the same address has.
+func (o InitOptions) places() ([]place, error) {
+	places := make([]place, len(o.Nodes))
+	used := map[string]int{}
+	addressed := 0
+	for i, entry := range o.Nodes {
+		node, ip, given := strings.Cut(entry, "=")
+		if !given {
+			ip = "127.0.0.1"
+		} else if _, err := netip.ParseAddr(ip); err != nil {
+			return nil, fmt.Errorf("--nodes %s: %q is not an IP address: want name=IP, such as n1=10.0.0.1", entry, ip)
+		} else {
+			addressed++
+		}
+		places[i] = place{node: node, ip: ip, port: o.BasePort + portStep*used[ip]}
+		used[ip]++
+	}
+	if addressed != 0 && addressed != len(places) {
+		return nil, errors.New("--nodes: give an address to all nodes or to none: nodes on loopback cannot be reached from other machines")
+	}
+	last := slices.MaxFunc(places, func(a, b place) int { return a.port - b.port }).port + 1
+	if o.BasePort < 1 || last > 65535 {
+		return nil, fmt.Errorf("base port %d: ports %d to %d are needed: choose one from 1 to %d", o.BasePort, o.BasePort, last, 65535-(last-o.BasePort))
+	}
+	return places, nil
+}
+
 // fill sets what all nodes have in common.
 func (o InitOptions) fill(c *configs.Config) (map[string]string, error) {
-	c.Bootstrap = o.Nodes
 	if o.Group != "" {
 		c.Group = o.Group
 	}
@@ -136,18 +205,21 @@ func (o InitOptions) fill(c *configs.Config) (map[string]string, error) {
 	return dsns, nil
 }
 
-// node is the configuration of the i-th node.
-func (o InitOptions) node(c configs.Config, dir string, i int) configs.Config {
-	gossip := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", o.BasePort+portStep*i) }
-	c.Node = o.Nodes[i]
+// configFor is the configuration of the i-th node.
+func configFor(c configs.Config, dir string, places []place, i int) configs.Config {
+	p := places[i]
+	c.Node = p.node
 	c.Home = filepath.Join(dir, c.Node)
 	c.Admin.Socket = filepath.Join(dir, c.Node+".sock")
-	c.Gossip.Bind = gossip(i)
-	c.Cluster.Bind = fmt.Sprintf("127.0.0.1:%d", o.BasePort+portStep*i+1)
+	c.Gossip.Bind, c.Cluster.Bind = p.at(p.port), p.at(p.port+1)
+	c.Security = configs.Security{
+		CertificateFile: filepath.Join(dir, c.Node+certSuffix), KeyFile: filepath.Join(dir, c.Node+keySuffix),
+		CAFile: filepath.Join(dir, authorityName+certSuffix), GossipKeyFile: filepath.Join(dir, gossipKeyName),
+	}
 	c.Seeds = []string{}
-	for other := range o.Nodes {
+	for other, o := range places {
 		if other != i {
-			c.Seeds = append(c.Seeds, gossip(other))
+			c.Seeds = append(c.Seeds, o.at(o.port))
 		}
 	}
 	return c

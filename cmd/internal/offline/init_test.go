@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/configs"
 )
@@ -46,8 +48,16 @@ func TestInitWritesWhatLoads(t *testing.T) {
 			}
 			seen[value] = what
 		}
-		if want := (InitFile{c.Node, f.Config, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind}); f != want {
+		sec := c.Security
+		want := InitFile{
+			c.Node, f.Config, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind,
+			[]string{sec.CertificateFile, sec.KeyFile, sec.CAFile, sec.GossipKeyFile},
+		}
+		if !reflect.DeepEqual(f, want) {
 			t.Errorf("said %+v, wrote %+v", f, want)
+		}
+		if warnings, err := CheckSecurity(c, time.Now()); err != nil || len(warnings) > 0 {
+			t.Errorf("what init wrote is not secure: %v, %v", warnings, err)
 		}
 		if c.Home != filepath.Join(filepath.Dir(f.Config), c.Node) {
 			t.Errorf("home %s is not below the directory", c.Home)
@@ -104,6 +114,24 @@ func TestInitDefaults(t *testing.T) {
 	}
 }
 
+// TestInitAddresses: nodes on machines of their own have the same ports, those of one machine ports of their own.
+func TestInitAddresses(t *testing.T) {
+	o := InitOptions{Nodes: []string{"n1=10.0.0.1", "n2=fd00::2", "n3=10.0.0.1"}, Dir: t.TempDir()}
+	files, err := Init(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"10.0.0.1:7946", "[fd00::2]:7946", "10.0.0.1:7956"} {
+		c, err := configs.LoadWith(files[i].Config, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Gossip.Bind != want || c.Node != []string{"n1", "n2", "n3"}[i] {
+			t.Errorf("%s is bound to %s, want %s", c.Node, c.Gossip.Bind, want)
+		}
+	}
+}
+
 // TestInitRefuses: an error, and not one file.
 func TestInitRefuses(t *testing.T) {
 	cases := []struct {
@@ -120,6 +148,8 @@ func TestInitRefuses(t *testing.T) {
 		{"bad profile", func(o *InitOptions) { o.Profile = "fast" }, "profile"},
 		{"negative port", func(o *InitOptions) { o.BasePort = -1 }, "base port -1"},
 		{"port too high", func(o *InitOptions) { o.BasePort = 65530 }, "choose one from 1 to 65514"},
+		{"an address for one", func(o *InitOptions) { o.Nodes[1] = "n2=10.0.0.2" }, "an address to all nodes or to none"},
+		{"no address", func(o *InitOptions) { o.Nodes = []string{"n1=here"} }, `"here" is not an IP address`},
 		{"database without dsn", func(o *InitOptions) { o.Databases = []string{"hunter2"} }, "--database: want name=dsn"},
 		{"bad dsn", func(o *InitOptions) { o.Databases = []string{"a=hunter2"} }, "databases[0].dsn"},
 		{"database twice", func(o *InitOptions) { o.Databases = []string{"a=env:X", "a=env:Y"} }, "databases[1].name"},
@@ -144,7 +174,7 @@ func TestInitRefuses(t *testing.T) {
 
 // TestInitOverwritesNothing: whatever of the last node is there stops all of it.
 func TestInitOverwritesNothing(t *testing.T) {
-	for _, name := range []string{"n3.yaml", "n3.sock", "n3"} {
+	for _, name := range []string{"n3.yaml", "n3.sock", "n3", "n3.key", "ca.key", "gossip.key"} {
 		o := InitOptions{Nodes: []string{"n1", "n2", "n3"}, Dir: t.TempDir()}
 		if err := os.WriteFile(filepath.Join(o.Dir, name), []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
@@ -167,8 +197,8 @@ func TestWriteAllOrNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plans[1].path = filepath.Join(dir, "no", "such", "folder")
-	if err := writeAll(dir, plans); err == nil {
+	outputs := []output{{plans[0].path, "x"}, {filepath.Join(dir, "no", "such", "folder"), "y"}}
+	if err := writeAll(dir, outputs); err == nil {
 		t.Fatal("no error")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -9,18 +9,21 @@ import (
 	"strings"
 )
 
+// output is one file to be written.
+type output struct{ path, text string }
+
 // writeAll writes all files or none.
-func writeAll(dir string, plans []plan) error {
+func writeAll(dir string, outputs []output) error {
 	made, err := makeDir(dir)
 	if err != nil {
 		return err
 	}
-	for i, p := range plans {
-		err := writeNew(p.path, render(p))
+	for i, o := range outputs {
+		err := writeNew(o.path, o.text)
 		if err == nil {
 			continue
 		}
-		for _, before := range plans[:i] {
+		for _, before := range outputs[:i] {
 			err = errors.Join(err, os.Remove(before.path))
 		}
 		if made {
@@ -49,12 +52,12 @@ func makeDir(dir string) (made bool, err error) {
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("write the configuration: %w", err)
+		return fmt.Errorf("write a file: %w", err)
 	}
 	_, err = f.WriteString(text)
 	err = errors.Join(err, f.Close())
 	if err != nil {
-		return fmt.Errorf("write the configuration: %w", errors.Join(err, os.Remove(path)))
+		return fmt.Errorf("write a file: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
 }
@@ -77,6 +80,11 @@ func render(p plan) string {
 	line("  bind: %s", quote(c.Gossip.Bind))
 	line("cluster:")
 	line("  bind: %s", quote(c.Cluster.Bind))
+	line("security:")
+	line("  certificate_file: %s", quote(c.Security.CertificateFile))
+	line("  key_file: %s", quote(c.Security.KeyFile))
+	line("  ca_file: %s", quote(c.Security.CAFile))
+	line("  gossip_key_file: %s", quote(c.Security.GossipKeyFile))
 	line("admin:")
 	line("  socket: %s", quote(c.Admin.Socket))
 	if len(c.Databases) > 0 {

@@ -101,6 +101,8 @@ var (
 	ErrNotStarted = errors.New("gossip is not started")
 	// ErrMetaTooLarge means that a meta is above MaxMeta.
 	ErrMetaTooLarge = errors.New("meta too large")
+	// ErrStranger means that the other side is of another group, or has other keys.
+	ErrStranger = errors.New("no gossip with a stranger")
 	// ErrLeft means that this member has left; a new one must be made to join again.
 	ErrLeft = errors.New("gossip was left")
 )

@@ -18,6 +18,8 @@
 //   - Gossip never waits for the host. Its callbacks copy and enqueue; the queue is bounded by the number of members.
 //   - What it hands out is a copy. Members is built from events, never from the library's live state.
 //   - News that Admit refuses changes nothing here: not a foreign cluster's members, not a run that the log has closed.
+//   - With Keys, every packet and stream is encrypted with the first of them and is heard only if one of them opens it. What is
+//     not heard is said in one line a minute for each host and reason.
 //   - A meta that is too large is an error, not a panic. Leave after Stop is an error, not a panic.
 //   - Join asks all addresses at once and resolves names itself, so that dead ones cost one time-out together.
 //

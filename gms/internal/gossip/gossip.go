@@ -91,7 +91,8 @@ func (g *Gossip) libraryConfig(trans *transport) (*memberlist.Config, error) {
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = t.SuspicionMult, t.SuspicionMaxMult
 	c.GossipInterval, c.PushPullInterval = t.GossipInterval, t.PushPullInterval
 	c.GossipToTheDeadTime, c.TCPTimeout = t.GossipToTheDeadTime, t.StreamTimeout
-	c.EnableCompression = false
+	c.EnableCompression = false // a small packet must not become a large one
+	c.GossipVerifyIncoming, c.GossipVerifyOutgoing = true, true
 	c.Delegate = g.meta
 	c.Events = &eventDelegate{members: g.members, events: g.events}
 	c.Alive = &aliveDelegate{self: g.cfg.Name, admit: g.cfg.Admit, members: g.members}
@@ -240,7 +241,11 @@ func (g *Gossip) joinOne(ctx context.Context, list *memberlist.Memberlist, addr 
 			errs = append(errs, err)
 		}
 	}
-	return fmt.Errorf("join %s: %w", addr, errors.Join(errs...))
+	err = errors.Join(errs...)
+	if why := strangeness(err.Error()); why != "" {
+		return fmt.Errorf("join %s: %w: %s", addr, ErrStranger, why)
+	}
+	return fmt.Errorf("join %s: %w", addr, err)
 }
 
 // Leave tells the others that this member goes, for good, and still answers them for LeaveLinger. Whoever misses the first

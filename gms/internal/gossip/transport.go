@@ -154,7 +154,7 @@ func (t *transport) packetLoop() {
 				continue
 			}
 		}
-		if n == 0 { // somebody looks whether the port is open
+		if n <= 1 { // somebody looks whether the port is open
 			continue
 		}
 		select {

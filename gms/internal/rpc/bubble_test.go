@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,8 +19,9 @@ import (
 
 // ether is a network in memory: named ports joined by pipes.
 type ether struct {
-	mu    sync.Mutex
-	ports map[string]*etherPort
+	mu       sync.Mutex
+	ports    map[string]*etherPort
+	buffered bool // a write does not wait for its reader
 }
 
 type etherPort struct {
@@ -45,6 +48,9 @@ func (e *ether) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		return nil, fmt.Errorf("dial %s: %w", addr, syscall.ECONNREFUSED)
 	}
 	a, b := net.Pipe()
+	if e.buffered {
+		a, b = bufferedPipe()
+	}
 	select {
 	case p.ch <- b:
 		return a, nil
@@ -179,8 +185,108 @@ func TestSilentStrangersDoNotLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Stop()
-		if _, err := d.Hello(t.Context(), "10.0.0.2:1"); err != nil {
+		if _, err := d.Hello(t.Context(), "b", "10.0.0.2:1"); err != nil {
 			t.Errorf("a member afterwards: %v", err)
 		}
 	})
 }
+
+// bufferedPipe is a pair of connections whose writes do not wait for their readers; what was written before a close can
+// still be read.
+func bufferedPipe() (net.Conn, net.Conn) {
+	x, y := newBuffer(), newBuffer()
+	return &bufferedConn{in: x, out: y}, &bufferedConn{in: y, out: x}
+}
+
+type buffer struct {
+	mu      sync.Mutex
+	data    []byte
+	closed  bool
+	changed chan struct{}
+}
+
+func newBuffer() *buffer { return &buffer{changed: make(chan struct{})} }
+
+func (b *buffer) change(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+type bufferedConn struct {
+	net.Conn
+	in, out *buffer
+
+	mu       sync.Mutex
+	deadline time.Time
+	gone     bool
+}
+
+func (c *bufferedConn) Read(p []byte) (n int, err error) {
+	for {
+		c.mu.Lock()
+		end, gone := c.deadline, c.gone
+		c.mu.Unlock()
+		c.in.mu.Lock()
+		changed := c.in.changed
+		n = copy(p, c.in.data)
+		c.in.data = c.in.data[n:]
+		closed := c.in.closed
+		c.in.mu.Unlock()
+		switch {
+		case gone:
+			return 0, net.ErrClosed
+		case n > 0:
+			return n, nil
+		case closed:
+			return 0, io.EOF
+		case !end.IsZero() && !time.Now().Before(end):
+			return 0, os.ErrDeadlineExceeded
+		}
+		wait := time.Hour * 1000
+		if !end.IsZero() {
+			wait = time.Until(end)
+		}
+		select {
+		case <-changed:
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (c *bufferedConn) Write(p []byte) (int, error) {
+	ok := false
+	c.out.change(func() {
+		if ok = !c.out.closed; ok {
+			c.out.data = append(c.out.data, p...)
+		}
+	})
+	if !ok {
+		return 0, net.ErrClosed
+	}
+	return len(p), nil
+}
+
+func (c *bufferedConn) Close() error {
+	c.mu.Lock()
+	c.gone = true
+	c.mu.Unlock()
+	c.in.change(func() { c.in.closed = true })
+	c.out.change(func() { c.out.closed = true })
+	return nil
+}
+
+func (c *bufferedConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9)} }
+
+func (c *bufferedConn) SetDeadline(t time.Time) error {
+	c.mu.Lock()
+	c.deadline = t
+	c.mu.Unlock()
+	c.in.change(func() {})
+	return nil
+}
+
+func (c *bufferedConn) SetReadDeadline(t time.Time) error  { return c.SetDeadline(t) }
+func (c *bufferedConn) SetWriteDeadline(t time.Time) error { return nil }

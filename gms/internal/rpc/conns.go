@@ -16,8 +16,8 @@ type connSet struct {
 func newConnSet() *connSet { return &connSet{open: map[*peerConn]struct{}{}} }
 
 // add takes a connection in; after closeAll it closes it and returns false.
-func (s *connSet) add(conn net.Conn, p Peer) (*peerConn, bool) {
-	c := &peerConn{Conn: conn, peer: p, in: s}
+func (s *connSet) add(conn net.Conn) (*peerConn, bool) {
+	c := &peerConn{Conn: conn, raw: conn, in: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -60,13 +60,15 @@ func (s *connSet) closeIf(match func(*peerConn) bool) {
 	}
 	s.mu.Unlock()
 	for _, c := range ending {
-		_ = c.Conn.Close() // its user sees the end
+		_ = c.raw.Close() // its user sees the end
 	}
 }
 
-// peerConn is a connection with a known other end.
+// peerConn is a connection with a known other end. TLS, if any, is put between Conn and raw before anybody else has it; a
+// close takes raw away below it, since a goodbye of TLS could wait for seconds for a peer that does not read.
 type peerConn struct {
 	net.Conn
+	raw  net.Conn
 	peer Peer // guarded by in.mu until the hello is through
 	in   *connSet
 }
@@ -79,5 +81,5 @@ func (c *peerConn) Close() error {
 	c.in.mu.Lock()
 	delete(c.in.open, c)
 	c.in.mu.Unlock()
-	return c.Conn.Close()
+	return c.raw.Close()
 }

@@ -2,9 +2,9 @@ package rpc
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
@@ -26,15 +27,18 @@ type DialerConfig struct {
 	Identity func() Identity
 	// Resolve gives the cluster address (host:port) of a node: from gossip, else the last one known. It must not block.
 	Resolve func(node string) (string, error)
-	// TLS encrypts the connections; nil means plain.
-	TLS *tls.Config
+	// Certificates put TLS below the connections and prove who is at both ends; nil means plain.
+	Certificates *certs.Keeper
 	// Limit bounds dialling and the hello together; default 2 s.
 	Limit time.Duration
+	// Logger takes connections that were refused; nil discards them.
+	Logger *slog.Logger
 }
 
 // Dialer opens connections to the cluster ports of other nodes and says hello on them.
 type Dialer struct {
 	cfg   DialerConfig
+	log   *grumbler
 	conns *connSet
 
 	mu      sync.Mutex
@@ -66,17 +70,17 @@ func NewDialer(cfg DialerConfig) (*Dialer, error) {
 	if cfg.Limit == 0 {
 		cfg.Limit = defaultDialLimit
 	}
-	d := &Dialer{cfg: cfg, conns: newConnSet(), clients: map[string]*pooled{}}
+	d := &Dialer{cfg: cfg, log: newGrumbler(cfg.Logger), conns: newConnSet(), clients: map[string]*pooled{}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d, nil
 }
 
-// Hello asks who answers at an address, without a connection remaining. It returns the answer also beside
-// [ErrOtherGroup] and [ErrRefused].
-func (d *Dialer) Hello(ctx context.Context, addr string) (*wire.Hello, error) {
+// Hello asks whether a node answers at an address, without a connection remaining; an empty node is any of the group. It
+// returns the answer also beside [ErrOtherGroup] and [ErrRefused].
+func (d *Dialer) Hello(ctx context.Context, node, addr string) (*wire.Hello, error) {
 	ctx, cancel := d.bounded(ctx)
 	defer cancel()
-	conn, answer, err := d.open(ctx, addr, wire.Hello_KIND_PROBE)
+	conn, answer, err := d.open(ctx, node, addr, wire.Hello_KIND_PROBE)
 	if conn != nil {
 		_ = conn.Close() // it has served
 	}
@@ -102,34 +106,36 @@ func (d *Dialer) bounded(ctx context.Context) (context.Context, context.CancelFu
 func (d *Dialer) dialNode(ctx context.Context, node, addr string, kind wire.Hello_Kind) (net.Conn, error) {
 	ctx, cancel := d.bounded(ctx)
 	defer cancel()
-	conn, answer, err := d.open(ctx, addr, kind)
-	if answer != nil && answer.Node != node {
-		err = fmt.Errorf("%w at %s: %q, not %q", ErrWrongNode, addr, answer.Node, node)
-	}
+	conn, _, err := d.open(ctx, node, addr, kind)
 	if err != nil {
 		if conn != nil {
 			_ = conn.Close() // the error that counts is err
 		}
+		d.log.say("rpc: no connection", node, err)
 		return nil, fmt.Errorf("connect to node %s: %w", node, err)
 	}
 	return conn, nil
 }
 
-// open dials and says hello. The connection and the answer may be there beside an error.
-func (d *Dialer) open(ctx context.Context, addr string, kind wire.Hello_Kind) (*peerConn, *wire.Hello, error) {
+// open dials and says hello; it must be the node that answers, if one is named. The connection and the answer may be there
+// beside an error.
+func (d *Dialer) open(ctx context.Context, node, addr string, kind wire.Hello_Kind) (*peerConn, *wire.Hello, error) {
 	raw, err := d.cfg.Network.Dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	if d.cfg.TLS != nil {
-		raw = tls.Client(raw, d.cfg.TLS)
-	}
-	conn, ok := d.conns.add(raw, Peer{})
+	conn, ok := d.conns.add(raw)
 	if !ok {
 		return nil, nil, ErrStopped
 	}
-	answer, err := greet(ctx, conn, d.cfg.Identity(), kind)
-	if answer != nil {
+	if d.cfg.Certificates != nil {
+		conn.Conn = secureClient(raw, d.cfg.Certificates, node)
+	}
+	answer, err := greet(ctx, conn.Conn, d.cfg.Identity(), kind)
+	if answer != nil && node != "" && answer.Node != node {
+		err = errors.Join(fmt.Errorf("%w at %s: %q, not %q", ErrWrongNode, addr, answer.Node, node), err)
+	}
+	if answer != nil && err == nil {
 		d.conns.name(conn, peerOf(answer))
 	}
 	return conn, answer, err

@@ -91,7 +91,7 @@ func readHello(r io.Reader) (*wire.Hello, error) {
 		return nil, fmt.Errorf("read the hello: %w", err)
 	}
 	if string(head[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: the first bytes are %q", ErrProtocol, head[:len(magic)])
+		return nil, firstBytes(head[:len(magic)])
 	}
 	size := binary.BigEndian.Uint16(head[len(magic):])
 	if size > maxHello {
@@ -121,7 +121,7 @@ func checkShape(h *wire.Hello) error {
 	return nil
 }
 
-// greet says hello on a fresh connection and reads the answer. Afterwards the connection has no deadline, unless it is a
+// greet says hello on a fresh connection, which makes the handshake of TLS if there is one, and reads the answer. Afterwards the connection has no deadline, unless it is a
 // probe's, which is of no further use.
 // It returns the answer also beside an error, when there was one that could be read.
 func greet(ctx context.Context, conn net.Conn, id Identity, kind wire.Hello_Kind) (*wire.Hello, error) {
@@ -134,6 +134,11 @@ func greet(ctx context.Context, conn net.Conn, id Identity, kind wire.Hello_Kind
 	}
 	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // wakes reads and writes
 	answer, err := exchange(conn, id, kind)
+	if sec, ok := conn.(*secured); ok && err != nil {
+		err = sec.explain(err)
+	} else if ok && answer.Node != sec.peer.Node {
+		err = fmt.Errorf("%w: %w: a node that calls itself %q has the certificate of %s", ErrUntrusted, ErrWrongNode, answer.Node, sec.peer)
+	}
 	if !undo() {
 		return answer, fmt.Errorf("say hello: %w", context.Cause(ctx))
 	}
@@ -157,6 +162,9 @@ func exchange(conn io.ReadWriter, id Identity, kind wire.Hello_Kind) (*wire.Hell
 	answer, err := readHello(conn)
 	if err != nil {
 		return nil, err
+	}
+	if answer.Refused != "" && answer.Group == "" { // it said no more, since this side speaks no TLS
+		return nil, fmt.Errorf("%w: node %q says: %s", ErrUntrusted, answer.Node, answer.Refused)
 	}
 	if err := id.check(answer, kind); err != nil {
 		return answer, err

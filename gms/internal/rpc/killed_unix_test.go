@@ -45,7 +45,7 @@ func TestKilledProcessIsProven(t *testing.T) {
 	var took []time.Duration
 	for range kills {
 		cmd, target := startVictim(t)
-		if v := Refused(t.Context(), target, prober.identity(), system{}); v.Refused || !v.Alive {
+		if v := (Prober{Identity: prober.identity(), Network: system{}}).Refused(t.Context(), target); v.Refused || !v.Alive {
 			t.Fatalf("while it lives: %+v", v)
 		}
 		prober.mu.Lock()
@@ -66,7 +66,7 @@ func TestKilledProcessIsProven(t *testing.T) {
 		if _, err := session.Recv(); !Unanswered(err) {
 			t.Fatalf("the session ended with %v", err)
 		}
-		v := Refused(t.Context(), target, prober.identity(), system{})
+		v := Prober{Identity: prober.identity(), Network: system{}}.Refused(t.Context(), target)
 		if !v.Refused {
 			t.Fatalf("no proof: %+v", v)
 		}
@@ -86,14 +86,14 @@ func TestStoppedProcessIsNotProven(t *testing.T) {
 	if _, err := syscall.Wait4(cmd.Process.Pid, &state, syscall.WUNTRACED, nil); err != nil || !state.Stopped() {
 		t.Fatalf("the process has not stopped: %v, %v", state, err)
 	}
-	v := Refused(t.Context(), target, Identity{Group: "g", Node: "a"}, system{})
+	v := Prober{Identity: Identity{Group: "g", Node: "a"}, Network: system{}}.Refused(t.Context(), target)
 	if v.Refused || v.Alive || !strings.Contains(v.Why, "cluster port") {
 		t.Errorf("%+v", v)
 	}
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if v := Refused(t.Context(), target, Identity{Group: "g", Node: "a"}, system{}); !v.Alive {
+	if v := (Prober{Identity: Identity{Group: "g", Node: "a"}, Network: system{}}).Refused(t.Context(), target); !v.Alive {
 		t.Errorf("after it goes on: %+v", v)
 	}
 }

@@ -80,7 +80,7 @@ func TestNewcomerLearnsTheClusterByProbe(t *testing.T) {
 	if _, err := a.d.Raft(bounded(t), "b"); !errors.Is(err, ErrOtherCluster) {
 		t.Fatalf("before: %v", err)
 	}
-	answer, err := a.d.Hello(bounded(t), b.srv.Addr().String())
+	answer, err := a.d.Hello(bounded(t), "b", b.srv.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 		_ = conn.Close()
 	}
 	a := newNode(t, "a", 1, newEcho())
-	if _, err := a.d.Hello(bounded(t), b.srv.Addr().String()); err != nil {
+	if _, err := a.d.Hello(bounded(t), "b", b.srv.Addr().String()); err != nil {
 		t.Errorf("after the strangers: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
@@ -21,6 +22,7 @@ const (
 
 // ProbeTarget is the run whose death is to be proven, and where it listened.
 type ProbeTarget struct {
+	Node        string
 	ClusterAddr string // host:port, TCP
 	GossipAddr  string // host:port, TCP and UDP
 	Run         []byte
@@ -45,13 +47,22 @@ type ProbeDial interface {
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// Prober is who probes.
+type Prober struct {
+	Identity Identity
+	Network  ProbeDial
+	// Certificates are needed where the cluster port has TLS: a hello lies within it, so that nobody else can say that the
+	// run lives, and what does not prove itself is a port that is open, which is no evidence of anything. nil means plain.
+	Certificates *certs.Keeper
+}
+
 // Refused looks, again and again for a quarter of a second, whether the host of a run refuses all three of its ports. Right
 // after a kill a dial can still connect, because the kernel takes its time; so what connects must answer a hello with the
 // run's id, else the next round decides. A host that does not answer, or cannot be reached, proves nothing.
 //
 // It is evidence only if the connection to the run had broken before, and for runs that listen on an interface of their
 // own host: whoever calls sees to both.
-func Refused(ctx context.Context, t ProbeTarget, id Identity, dial ProbeDial) Verdict {
+func (p Prober) Refused(ctx context.Context, t ProbeTarget) Verdict {
 	ctx, cancel := context.WithTimeout(ctx, probeFor)
 	defer cancel()
 	start := time.Now()
@@ -59,7 +70,7 @@ func Refused(ctx context.Context, t ProbeTarget, id Identity, dial ProbeDial) Ve
 	defer tick.Stop()
 	v := Verdict{Why: "no round was finished in time"}
 	for {
-		round := probe(ctx, t, id, dial)
+		round := p.probe(ctx, t)
 		v.Rounds++
 		v.Took = time.Since(start)
 		switch {
@@ -133,17 +144,17 @@ func (r probeRound) why() string {
 }
 
 // probe runs one round; it stops at the first port that is not refused.
-func probe(ctx context.Context, t ProbeTarget, id Identity, dial ProbeDial) probeRound {
+func (p Prober) probe(ctx context.Context, t ProbeTarget) probeRound {
 	r := probeRound{cluster: port{name: "cluster port"}, stream: port{name: "gossip TCP port"}, packet: port{name: "gossip UDP port"}}
-	r.cluster.state, r.cluster.err = probeCluster(ctx, t, id, dial)
+	r.cluster.state, r.cluster.err = p.probeCluster(ctx, t)
 	if r.cluster.state != portRefused {
 		return r
 	}
-	r.stream.state, r.stream.err = probeStream(ctx, t.GossipAddr, dial)
+	r.stream.state, r.stream.err = probeStream(ctx, t.GossipAddr, p.Network)
 	if r.stream.state != portRefused {
 		return r
 	}
-	r.packet.state, r.packet.err = probePacket(ctx, t.GossipAddr, dial)
+	r.packet.state, r.packet.err = probePacket(ctx, t.GossipAddr, p.Network)
 	return r
 }
 
@@ -159,13 +170,17 @@ func classify(err error) portState {
 	}
 }
 
-func probeCluster(ctx context.Context, t ProbeTarget, id Identity, dial ProbeDial) (portState, error) {
-	conn, err := dial.Dial(ctx, "tcp", t.ClusterAddr)
+func (p Prober) probeCluster(ctx context.Context, t ProbeTarget) (portState, error) {
+	raw, err := p.Network.Dial(ctx, "tcp", t.ClusterAddr)
 	if err != nil {
 		return classify(err), err
 	}
-	defer conn.Close()
-	answer, err := greet(ctx, conn, id, wire.Hello_KIND_PROBE)
+	defer raw.Close()
+	conn := raw
+	if p.Certificates != nil {
+		conn = secureClient(raw, p.Certificates, t.Node)
+	}
+	answer, err := greet(ctx, conn, p.Identity, wire.Hello_KIND_PROBE)
 	switch {
 	case err != nil:
 		return portOpen, err

@@ -157,7 +157,7 @@ func TestRefusedVerdicts(t *testing.T) {
 				dial := script{"tcp cluster": c.cluster, "tcp gossip": c.stream, "udp gossip": c.packet}
 				target := ProbeTarget{ClusterAddr: "cluster", GossipAddr: "gossip", Run: id16(8)}
 				start := time.Now()
-				v := Refused(t.Context(), target, Identity{Group: "g", Node: "a"}, dial)
+				v := Prober{Identity: Identity{Group: "g", Node: "a"}, Network: dial}.Refused(t.Context(), target)
 				if v.Refused != c.refused || v.Alive != c.alive || !strings.Contains(v.Why, c.why) {
 					t.Errorf("%+v", v)
 				}

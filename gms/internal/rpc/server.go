@@ -2,9 +2,9 @@ package rpc
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
@@ -23,6 +24,8 @@ const (
 	keepaliveTime = 10 * time.Second
 	keepaliveWait = 3 * time.Second
 	acceptPause   = 5 * time.Millisecond
+	partLimit     = 500 * time.Millisecond // for the other side to read why it was refused
+	partBytes     = 64 << 10
 )
 
 // Network is the seam through which tests replace sockets.
@@ -34,7 +37,7 @@ type Network interface {
 // ErrStopped means that the Server or Dialer has been stopped.
 var ErrStopped = errors.New("rpc is stopped")
 
-// ServerConfig says what a [Server] is. All but TLS and Logger are required.
+// ServerConfig says what a [Server] is. All but Certificates and Logger are required.
 type ServerConfig struct {
 	Network Network
 	// BindAddr is the host:port of the cluster port; port 0 takes a free one.
@@ -43,16 +46,16 @@ type ServerConfig struct {
 	Identity func() Identity
 	// Handler answers the calls of the service. Its contexts end when the caller's connection does.
 	Handler wire.ClusterServer
-	// TLS encrypts the port and asks for certificates; nil means plain.
-	TLS *tls.Config
-	// Logger takes refused hellos; nil discards them.
+	// Certificates put TLS below all connections and prove who is at both ends; nil means plain.
+	Certificates *certs.Keeper
+	// Logger takes refused connections; nil discards them.
 	Logger *slog.Logger
 }
 
 // Server is the cluster port: it answers each connection's hello and hands the connection to Raft or to gRPC.
 type Server struct {
 	cfg   ServerConfig
-	log   *slog.Logger
+	log   *grumbler
 	conns *connSet
 	slots chan struct{} // one per hello under way
 
@@ -80,12 +83,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	case cfg.Handler == nil:
 		return nil, errors.New("rpc: Handler is nil")
 	}
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	return &Server{
-		cfg: cfg, log: log, conns: newConnSet(), slots: make(chan struct{}, maxGreetings),
+		cfg: cfg, log: newGrumbler(cfg.Logger), conns: newConnSet(), slots: make(chan struct{}, maxGreetings),
 		ended: make(chan struct{}), stopping: make(chan struct{}),
 	}, nil
 }
@@ -167,7 +166,7 @@ func (s *Server) acceptLoop(l net.Listener) {
 			case <-s.stopping:
 				return
 			case <-time.After(acceptPause):
-				s.log.Debug("accept a connection", "error", err)
+				s.log.say("rpc: connection not accepted", "", err)
 				continue
 			}
 		}
@@ -186,17 +185,14 @@ func (s *Server) acceptLoop(l net.Listener) {
 
 // serve says hello and hands the connection over.
 func (s *Server) serve(raw net.Conn) {
-	if s.cfg.TLS != nil {
-		raw = tls.Server(raw, s.cfg.TLS)
-	}
-	conn, ok := s.conns.add(raw, Peer{})
+	conn, ok := s.conns.add(raw)
 	if !ok {
 		return
 	}
 	h, err := s.answer(conn)
 	if err != nil {
-		s.log.Debug("a connection is refused", "from", raw.RemoteAddr(), "error", err)
-		_ = conn.Close() // the error that counts is err
+		s.log.say("rpc: connection refused", hostOf(raw.RemoteAddr()), err)
+		part(conn, err)
 		return
 	}
 	if !s.hand(conn, h.Kind) {
@@ -204,20 +200,38 @@ func (s *Server) serve(raw net.Conn) {
 	}
 }
 
-// answer reads the hello and answers it, with the reason when it is refused.
+// part ends a refused connection so that the other side can read why: a close with bytes unread would throw away what is
+// on its way. Who said nothing is not waited for.
+func part(conn *peerConn, why error) {
+	half, ok := conn.raw.(interface{ CloseWrite() error })
+	if ok && forPeople(why) && half.CloseWrite() == nil && conn.raw.SetDeadline(time.Now().Add(partLimit)) == nil {
+		_, _ = io.CopyN(io.Discard, conn.raw, partBytes) // ends with the other side's close
+	}
+	_ = conn.Close() // the error that counts is why
+}
+
+// answer reads the hello, below TLS if there is any, and answers it, with the reason when it is refused.
 func (s *Server) answer(conn *peerConn) (*wire.Hello, error) {
 	if err := conn.SetDeadline(time.Now().Add(helloLimit)); err != nil {
 		return nil, fmt.Errorf("bound the hello: %w", err)
 	}
+	var sec *secured
+	if s.cfg.Certificates != nil {
+		sec = secureServer(conn.raw, s.cfg.Certificates)
+		conn.Conn = sec
+	}
 	h, err := readHello(conn)
+	if err != nil && sec != nil {
+		if spokePlain(err) {
+			refusePlain(conn.raw, s.cfg.Identity())
+		}
+		err = sec.explain(err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	id := s.cfg.Identity()
-	refusal := id.check(h, h.Kind)
-	if refusal == nil {
-		refusal = s.takes(h.Kind)
-	}
+	refusal := s.judge(id, h, sec)
 	answer := id.hello(h.Kind)
 	if refusal != nil {
 		answer.Refused = refusal.Error()
@@ -236,6 +250,28 @@ func (s *Server) answer(conn *peerConn) (*wire.Hello, error) {
 		return nil, fmt.Errorf("node %q: %w", h.Node, refusal)
 	}
 	return h, conn.SetDeadline(time.Time{})
+}
+
+// judge decides about a hello. Below TLS, its node must be the certificate's: a certificate of the group speaks for its own
+// node only.
+func (s *Server) judge(id Identity, h *wire.Hello, sec *secured) error {
+	if sec != nil && sec.peer.Node != h.Node {
+		return fmt.Errorf("%w: %w: a node that calls itself %q has the certificate of %s", ErrUntrusted, ErrWrongNode, h.Node, sec.peer)
+	}
+	if err := id.check(h, h.Kind); err != nil {
+		return err
+	}
+	return s.takes(h.Kind)
+}
+
+// refusePlain tells a node without certificates why it is refused, in the way that it can read.
+func refusePlain(conn net.Conn, id Identity) {
+	frame, err := encodeHello(&wire.Hello{
+		Protocol: wire.Protocol, Node: id.Node, Refused: "it wants TLS, and this node has no certificate: `fencepost certs`",
+	})
+	if err == nil {
+		_, _ = conn.Write(frame) // it is refused anyway
+	}
 }
 
 // takes says whether connections of that kind find somebody here.

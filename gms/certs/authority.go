@@ -1,0 +1,166 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/url"
+	"time"
+)
+
+// backdate is how much slower another machine's clock may be without refusing a fresh certificate.
+const backdate = time.Hour
+
+// Authority signs the certificates of one group.
+type Authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// Pair is a node's certificate and key, both PEM. The key is secret.
+type Pair struct{ Certificate, Key []byte }
+
+// NewAuthority makes an authority; valid is how long its certificate lasts.
+func NewAuthority(group string, valid time.Duration) (*Authority, error) {
+	if err := (Name{Group: group, Node: "n"}).check(); err != nil {
+		return nil, err
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make the authority's key: %w", err)
+	}
+	template, err := newTemplate("fencepost authority of "+group, valid)
+	if err != nil {
+		return nil, err
+	}
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	cert, err := sign(template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{cert: cert, key: key}, nil
+}
+
+// ReadAuthority takes an authority's certificate and key, as Certificate and Key gave them.
+func ReadAuthority(certificate, key []byte) (*Authority, error) {
+	list, err := parseAll(certificate)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority's certificate: %w", err)
+	}
+	if len(list) != 1 || !list[0].IsCA {
+		return nil, errors.New("read the authority's certificate: want one, and one that may sign others")
+	}
+	signer, err := parseKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority's key: %w", err)
+	}
+	if !samePublic(list[0].PublicKey, signer) {
+		return nil, errors.New("the authority's key does not belong to its certificate")
+	}
+	return &Authority{cert: list[0], key: signer}, nil
+}
+
+// Certificate is the authority's certificate as PEM: every node has it.
+func (a *Authority) Certificate() []byte { return encodeCert(a.cert) }
+
+// Key is the authority's key as PEM. Whoever has it can speak for every node.
+func (a *Authority) Key() ([]byte, error) { return encodeKey(a.key) }
+
+// Issue makes a node's key and certificate. It lasts for valid, but no longer than the authority.
+func (a *Authority) Issue(n Name, valid time.Duration) (Pair, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Pair{}, fmt.Errorf("make the key of node %s: %w", n.Node, err)
+	}
+	cert, err := a.issue(n, key.Public(), valid)
+	if err != nil {
+		return Pair{}, err
+	}
+	encoded, err := encodeKey(key)
+	return Pair{Certificate: encodeCert(cert), Key: encoded}, err
+}
+
+// Renew makes a new certificate for the name and the key of an old one, which may have expired but must be this
+// authority's. The key stays, so that a node never finds a certificate and a key that do not fit together.
+func (a *Authority) Renew(certificate []byte, valid time.Duration) ([]byte, error) {
+	list, err := parseAll(certificate)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	old := list[0]
+	n, err := NameOf(old)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	if err := old.CheckSignatureFrom(a.cert); err != nil {
+		return nil, fmt.Errorf("renew the certificate of node %s: %w", n.Node, ErrStranger)
+	}
+	cert, err := a.issue(n, old.PublicKey, valid)
+	if err != nil {
+		return nil, err
+	}
+	return encodeCert(cert), nil
+}
+
+func (a *Authority) issue(n Name, public any, valid time.Duration) (*x509.Certificate, error) {
+	if err := n.check(); err != nil {
+		return nil, err
+	}
+	template, err := newTemplate(n.Node, valid)
+	if err != nil {
+		return nil, err
+	}
+	if !time.Now().Before(a.cert.NotAfter) {
+		return nil, fmt.Errorf("issue the certificate of node %s: %w: the authority's, on %s", n.Node, ErrExpired, date(a.cert.NotAfter))
+	}
+	if template.NotAfter.After(a.cert.NotAfter) {
+		template.NotAfter = a.cert.NotAfter
+	}
+	template.BasicConstraintsValid = true
+	template.URIs = []*url.URL{n.url()}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	return sign(template, a.cert, public, a.key)
+}
+
+func newTemplate(common string, valid time.Duration) (*x509.Certificate, error) {
+	if valid < time.Minute {
+		return nil, fmt.Errorf("a certificate of %v is of no use: at least 1m", valid)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, fmt.Errorf("draw a serial number: %w", err)
+	}
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: common},
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(valid),
+	}, nil
+}
+
+func sign(template, parent *x509.Certificate, public any, key crypto.Signer) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
+	if err != nil {
+		return nil, fmt.Errorf("sign a certificate: %w", err)
+	}
+	return x509.ParseCertificate(der)
+}
+
+func encodeCert(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: c.Raw})
+}
+
+func encodeKey(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der}), nil
+}
