@@ -55,12 +55,28 @@ func keeperOf(t testing.TB, name certs.Name, texts ...[]byte) *certs.Keeper {
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	some chan struct{} // closed by the first
 }
+
+func newLines() *lines { return &lines{some: make(chan struct{})} }
 
 func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.text.Len() == 0 {
+		close(l.some)
+	}
 	return l.text.Write(b)
+}
+
+// await waits for a first line.
+func (l *lines) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.some:
+	case <-bounded(t).Done():
+		t.Error("nothing is said")
+	}
 }
 
 func (l *lines) String() string {
@@ -87,7 +103,7 @@ type network interface {
 
 func newSecureNode(t *testing.T, n network, bind string, id Identity, k *certs.Keeper, resolve func(string) (string, error)) *secureNode {
 	t.Helper()
-	s := &secureNode{heard: &lines{}, did: &lines{}}
+	s := &secureNode{heard: newLines(), did: newLines()}
 	who := func() Identity { return id }
 	var err error
 	s.srv, err = NewServer(ServerConfig{Network: n, BindAddr: bind, Identity: who, Handler: newEcho(), Certificates: k, Logger: s.heard.logger()})
@@ -145,6 +161,11 @@ func TestOnlyTheProvenAreServed(t *testing.T) {
 				t.Errorf("the dialler's error is %v", why)
 			}
 			_, _ = client.Ping(bounded(t), &wire.PingRequest{}) // again: nothing more is said
+			for l, want := range map[*lines]string{a.did: c.here, b.heard: c.there} {
+				if want != "" {
+					l.await(t)
+				}
+			}
 			a.d.Stop()
 			b.srv.Stop() // all is said
 			checkLines(t, "the dialler", a.did, c.here)
