@@ -97,7 +97,9 @@ type Config struct {
 	// Profile chooses Timing; default ProfileLAN. Timing, when its TTL is set, is used instead of the profile.
 	Profile Profile
 	Timing  Timing
-	// Voters is how many members vote, odd, 1 to 7, default 3. Followers is how many others follow the log, default 16.
+	// Voters is how many members vote, odd, 1 to 7, default 3. Followers is how many other
+	// core members and witnesses follow the log, default 16, at least 1: the voters' successors. Members beyond those,
+	// spectators and watchdogs are fed by one of these, and need no other setting.
 	Voters, Followers int
 	// SnapshotThreshold is the number of log entries between snapshots; default 8192.
 	SnapshotThreshold uint64
@@ -204,6 +206,9 @@ func (c Config) validate() error {
 	}
 	if c.Voters < 1 || c.Voters > 7 || c.Voters%2 == 0 {
 		bad("Voters: %d must be 1, 3, 5 or 7", c.Voters)
+	}
+	if c.Followers < 1 || c.Followers > 1000 {
+		bad("Followers: %d must be 1 to 1000", c.Followers)
 	}
 	if c.FenceTTL < time.Second {
 		bad("FenceTTL: %v is below 1s", c.FenceTTL)

@@ -34,6 +34,8 @@
 //     open, its claim and its fence are held: effects of the dead are refused where they would become visible.
 //   - A command's outcome is never guessed: it is repeated under the same request id until it is known, and a late grant
 //     that nobody waits for any more is given back.
+//   - Members beyond Config.Followers, spectators and watchdogs have no part in the log: one of those that follow it feeds
+//     each of them, and they see and may do the same as all others. Nobody's vote hangs on them.
 //   - Messages of one sender to one component of one member arrive in order and at most once; who is not reached is an error.
 //   - Locks are granted first come first served; a lock's client is told when its limit has passed.
 //   - A watch of the state cache misses no change, or says ErrGap.
@@ -59,6 +61,8 @@
 //	session.go     leases of the run and of its fences; attend.go renewals and the stream to the leader
 //	leadership.go  terms, voters; leading.go the leader's duties of one term: renewals.go, probing.go,
 //	               expiring.go, sayings.go, audits.go
+//	feed.go        what a member beyond the followers does instead of following the log: another one brings it; guide.go
+//	               who leads by what others tell; feeder.go, kept.go the side that brings it
 //	succession.go  who stands for election when the leader is proven dead
 //	commander.go   request ids and repeats; batcher.go commands into entries; replica.go the state
 //	endings.go     since when a fence's earlier holders are gone

@@ -73,6 +73,8 @@ func (f *fakeMembers) bystander(not string) string {
 
 func (f *fakeMembers) applied() uint64 { return 42 }
 
+func (f *fakeMembers) heard(*wire.RenewReply) {}
+
 // fakeClient is one member's cluster port. A nil handler means that no answer ever comes.
 type fakeClient struct {
 	wire.ClusterClient

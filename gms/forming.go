@@ -177,7 +177,7 @@ func (g *Group) startConsensus(ctx context.Context) error {
 	if err != nil {
 		return g.refused(fmt.Errorf("read the log of the home: %w", err), "see the message; the home may be damaged")
 	}
-	if !has && g.remembered().ClusterID != "" {
+	if memory := g.remembered(); !has && memory.ClusterID != "" && !memory.Fed {
 		return g.refused(fmt.Errorf("start %s: %w: it has been a member, and its log is gone", g.cfg.Node, ErrOlderHome), emptyHome(g.cfg.Node))
 	}
 	founded := false
@@ -199,7 +199,9 @@ func (g *Group) startConsensus(ctx context.Context) error {
 	if g.life != lifeStarted {
 		return ErrStopped
 	}
+	g.wg.Go(func() { g.watchLeader(g.bg) })
 	g.wg.Go(func() { g.leadLoop(g.bg) })
+	g.wg.Go(func() { g.feedLoop(g.bg) })
 	g.consStarted = true
 	g.announce()
 	return nil
@@ -278,7 +280,8 @@ func (g *Group) founders() []string {
 func (g *Group) rememberLoop(ctx context.Context) {
 	for {
 		memory := g.remembered()
-		gf := groupFile{Version: groupFileVersion, Group: g.cfg.Group, ClusterID: memory.ClusterID, Peers: make(map[string]string), Cluster: make(map[string]string)}
+		gf := groupFile{Version: groupFileVersion, Group: g.cfg.Group, ClusterID: memory.ClusterID, Peers: make(map[string]string), Cluster: make(map[string]string), Fed: memory.Fed}
+		moved := g.guide.moved()
 		changed := g.rep.watch(func(m *state.Machine) {
 			if m.Formed() {
 				gf.ClusterID = hexID(m.ClusterID())
@@ -289,8 +292,11 @@ func (g *Group) rememberLoop(ctx context.Context) {
 				}
 			}
 		})
+		if g.consensusRuns() {
+			gf.Fed = gf.ClusterID != "" && g.cons.Bare()
+		}
 		g.peers.forget(g.isOver)
-		if gf.ClusterID != memory.ClusterID || len(gf.Peers) > 0 && !(maps.Equal(gf.Peers, memory.Peers) && maps.Equal(gf.Cluster, memory.Cluster)) {
+		if gf.Fed != memory.Fed || gf.ClusterID != memory.ClusterID || len(gf.Peers) > 0 && !(maps.Equal(gf.Peers, memory.Peers) && maps.Equal(gf.Cluster, memory.Cluster)) {
 			if err := g.home.remember(gf); err != nil {
 				g.log.Warn("gms: group not remembered", "error", err)
 			}
@@ -302,6 +308,7 @@ func (g *Group) rememberLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
+		case <-moved:
 		}
 		if !pause(ctx, nil, 100*time.Millisecond) {
 			return

@@ -25,6 +25,7 @@ type Group struct {
 
 	rep       *replica
 	peers     *peers
+	guide     *guide
 	seen      sightings
 	commands  *commander
 	batch     *batcher
@@ -80,7 +81,7 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 		return nil, errors.New("gms: a signal router is required")
 	}
 	g := &Group{
-		cfg: cfg, log: cfg.Logger, router: router, peers: newPeers(),
+		cfg: cfg, log: cfg.Logger, router: router, peers: newPeers(), guide: newGuide(),
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}
 	g.rep = newReplica(cfg.Clock, g.fail)
@@ -375,11 +376,12 @@ type MemberDetail struct {
 	Gossip, Cluster string // addresses
 	Suspected       bool
 	Voter, Leader   bool
+	Fed             bool // it is not in the Raft configuration: another member brings it the log
 }
 
 // Members lists the members of the present view with what operators want to see.
 func (g *Group) Members() []MemberDetail {
-	leader, voters := g.leaderHint(), g.voterNodes()
+	leader, voters, servers := g.leaderHint(), g.voterNodes(), g.serverNodes()
 	var list []MemberDetail
 	g.rep.read(func(m *state.Machine) {
 		for _, mem := range m.View().Members {
@@ -390,6 +392,7 @@ func (g *Group) Members() []MemberDetail {
 			list = append(list, MemberDetail{
 				Member: memberOf(run), Gossip: run.Open.GetGossipAddr(), Cluster: run.Open.GetClusterAddr(),
 				Suspected: run.Suspected, Voter: slices.Contains(voters, run.Node()), Leader: run.Node() == leader,
+				Fed: len(servers) > 0 && !slices.Contains(servers, run.Node()),
 			})
 		}
 	})

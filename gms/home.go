@@ -32,6 +32,7 @@ type groupFile struct {
 	ClusterID string            `json:"cluster_id"` // hex; empty while unformed
 	Peers     map[string]string `json:"peers"`      // node → gossip address, of the last view
 	Cluster   map[string]string `json:"cluster"`    // node → cluster address, likewise
+	Fed       bool              `json:"fed"`        // the home holds no log: other members feed its node
 }
 
 const groupFileVersion = 1

@@ -177,29 +177,26 @@ func (g *Group) leadingNow() *leading {
 	return g.leading
 }
 
-// leaderHint is the node that leads as far as Raft here knows.
-func (g *Group) leaderHint() string {
-	if !g.consensusRuns() {
-		return ""
+// watchLeader wakes those who wait for a leader whenever the own Raft knows of another.
+func (g *Group) watchLeader(ctx context.Context) {
+	for {
+		_, changed := g.cons.Watch()
+		g.guide.announce()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
 	}
-	now, _ := g.cons.Watch()
-	return now.Address
-}
-
-func (g *Group) leaderChanged() <-chan struct{} {
-	if !g.consensusRuns() {
-		return g.Changed()
-	}
-	_, changed := g.cons.Watch()
-	return changed
 }
 
 func (g *Group) applied() uint64 { return g.cons.Applied() }
 
-// voterNodes lists the voters of the configuration, in its order.
+// voterNodes lists the voters of the configuration, in its order, as far as it is known here.
 func (g *Group) voterNodes() []string {
-	if !g.consensusRuns() {
-		return nil
+	if !g.follows() {
+		voters, _ := g.guide.servers()
+		return voters
 	}
 	var list []string
 	for _, s := range g.cons.Configuration().Servers {
@@ -209,6 +206,9 @@ func (g *Group) voterNodes() []string {
 	}
 	return list
 }
+
+// serverNodes lists the nodes of the configuration, as far as it is known here.
+func (g *Group) serverNodes() []string { return g.feedStatus().GetFeeders() }
 
 // gossipSays tells the leader's evidence machine what gossip holds.
 func (g *Group) gossipSays(id state.RunID, alive bool) {

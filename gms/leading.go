@@ -23,6 +23,7 @@ type leading struct {
 	tick   time.Duration
 	proof  leaderProof
 	submit func(ctx context.Context, cmds []*wire.Command) ([]*wire.Result, uint64, error)
+	listed func(serverID string) bool // in the Raft configuration
 
 	mu       sync.Mutex
 	det      *detect.Machine
@@ -61,7 +62,7 @@ func newLeading(ctx context.Context, g *Group, term uint64) *leading {
 	now := g.cfg.Clock.Now()
 	tick := min(max(g.cfg.Timing.TTL/20, 20*time.Millisecond), 250*time.Millisecond)
 	return &leading{
-		g: g, ctx: ctx, term: term, tick: tick, proof: g.cons, submit: g.batch.submit,
+		g: g, ctx: ctx, term: term, tick: tick, proof: g.cons, submit: g.batch.submit, listed: g.cons.Lists,
 		det:     detect.New(detect.Settings{TTL: g.cfg.Timing.TTL, Tick: tick, NoRefused: g.cfg.NoRefused}, now),
 		runs:    make(map[state.RunID]state.Run),
 		reports: make(map[string]appliedReport), expiries: make(map[expiry]time.Duration),

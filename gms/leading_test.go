@@ -66,6 +66,7 @@ func startTerm(t *testing.T, run bool) *termOf {
 	x := &termOf{h: g, proof: &fakeProof{clock: g.cfg.Clock}}
 	x.proof.term.Store(7)
 	x.leading = newLeading(ctx, g.Group, 7)
+	x.listed = func(string) bool { return true }
 	x.leading.proof, x.leading.submit = x.proof, x.submitted
 	var loops sync.WaitGroup
 	loops.Go(func() {

@@ -62,10 +62,13 @@ func (l *leading) prove() error {
 // decide acknowledges one renewal, unless its run is closed, or about to be.
 func (l *leading) decide(a renewalAsk) {
 	id, ok := state.RunIDOf(a.renewal.GetRun())
-	reply := &wire.RenewReply{Seq: a.renewal.GetSeq(), Leader: l.g.cfg.Node}
+	reply := &wire.RenewReply{Seq: a.renewal.GetSeq(), Leader: l.g.cfg.Node, Term: l.term}
 	l.mu.Lock()
 	var run state.Run // read with mu held: what det has forgotten as closed is closed here too
-	l.g.rep.read(func(m *state.Machine) { run, _ = m.Run(id) })
+	l.g.rep.read(func(m *state.Machine) {
+		run, _ = m.Run(id)
+		reply.Applied = m.Index()
+	})
 	if !ok || run.Open == nil || !run.IsOpen() {
 		l.mu.Unlock()
 		reply.RunClosed = true
@@ -81,7 +84,7 @@ func (l *leading) decide(a renewalAsk) {
 	l.reports[run.Node()] = appliedReport{last: a.renewal.GetApplied(), before: was.last}
 	reply.Fences = l.renewFences(id, a)
 	l.mu.Unlock()
-	reply.Acknowledged = true
+	reply.Acknowledged, reply.Fed = true, !l.listed(server{node: run.Node(), home: hexID(run.Open.GetHome())}.id())
 	a.answer(reply)
 }
 

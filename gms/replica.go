@@ -15,7 +15,8 @@ import (
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
-// replica is this node's copy of the replicated state: consensus applies entries to it, everybody else reads.
+// replica is this node's copy of the replicated state: consensus applies entries to it, or a feeder does while this node is
+// not in the Raft configuration (feed.go); everybody else reads.
 type replica struct {
 	mu      sync.RWMutex
 	m       *state.Machine
@@ -24,6 +25,8 @@ type replica struct {
 	mark    state.AuditMarked // the last one
 	endings *endings
 	recent  recent // changes of the state cache
+	kept    kept   // entries for members that are fed
+	ownLog  bool   // the last entry came from the own log; nobody feeds this replica any more
 	clock   Clock
 	failed  func(error)                                                  // a reason why the process must end
 	applied func(index uint64, m *state.Machine, changes []state.Change) // may be nil; see seam.Hooks
@@ -40,15 +43,26 @@ func newReplica(clock Clock, failed func(error)) *replica {
 	return &replica{m: state.New(), changed: make(chan struct{}), endings: newEndings(), clock: clock, failed: failed}
 }
 
-// Apply takes one committed entry; called by consensus only. The answer is []*wire.Result.
+// Apply takes one committed entry; called by consensus only. The answer is []*wire.Result, nil for an entry that a feeder
+// has brought already. From here on the own log is where entries come from.
 func (r *replica) Apply(index uint64, data []byte) any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if index <= r.m.Index() {
+		return nil
+	}
+	r.ownLog = true
+	return r.apply(index, data)
+}
+
+// apply takes the next entry; with r.mu held.
+func (r *replica) apply(index uint64, data []byte) []*wire.Result {
 	e := &wire.Entry{}
 	if err := proto.Unmarshal(data, e); err != nil {
 		// The same bytes fail everywhere in the same way: an entry without commands.
 		e = &wire.Entry{Version: wire.Protocol}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.kept.add(keptEntry{before: r.m.Index(), index: index, data: data})
 	results, changes := r.m.Apply(index, e)
 	for _, c := range changes {
 		switch c := c.(type) {
@@ -97,33 +111,52 @@ func (w snapshotWriter) WriteTo(to io.Writer) (int64, error) {
 // maxSnapshot bounds what Restore reads; the state itself is bounded far below.
 const maxSnapshot = 1 << 30
 
-// Restore replaces the state; called by consensus only.
+// Restore replaces the state; called by consensus only. A snapshot that is behind what a feeder has brought changes
+// nothing.
 func (r *replica) Restore(from io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(from, maxSnapshot+1))
 	if err != nil {
 		return fmt.Errorf("read snapshot: %w", err)
 	}
-	if len(data) > maxSnapshot {
-		return errors.New("snapshot is larger than 1 GiB")
-	}
-	s := &wire.Snapshot{}
-	if err := proto.Unmarshal(data, s); err != nil {
-		return fmt.Errorf("decode snapshot: %w", err)
-	}
-	m, err := state.Restore(s)
+	m, err := decodeSnapshot(data)
 	if err != nil {
-		return fmt.Errorf("restore state: %w", err)
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.ownLog = true
+	r.install(m)
+	return nil
+}
+
+func decodeSnapshot(data []byte) (*state.Machine, error) {
+	if len(data) > maxSnapshot {
+		return nil, errors.New("snapshot is larger than 1 GiB")
+	}
+	s := &wire.Snapshot{}
+	if err := proto.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("decode snapshot: %w", err)
+	}
+	m, err := state.Restore(s)
+	if err != nil {
+		return nil, fmt.Errorf("restore state: %w", err)
+	}
+	return m, nil
+}
+
+// install replaces the state, but not by an earlier one; with r.mu held.
+func (r *replica) install(m *state.Machine) {
+	if m.Index() < r.m.Index() {
+		return
+	}
 	r.m = m
 	r.endings.restored(r.clock.Now(), m.Position())
 	r.recent.restored(m.Position())
+	r.kept.restored(m.Index())
 	if r.applied != nil {
 		r.applied(m.Index(), m, nil)
 	}
 	r.tell(fed{position: m.Position(), gap: true})
-	return nil
 }
 
 // read calls f with the state; f must not keep it.

@@ -21,8 +21,10 @@ type members interface {
 	client(node string) (wire.ClusterClient, error)
 	// bystander is some living member other than the one named, to pass a renewal on; empty when there is none.
 	bystander(not string) string
-	// applied is the Raft index applied here.
+	// applied is the Raft index that the own log has brought here; 0 for a member that is fed.
 	applied() uint64
+	// heard is told each answer to a renewal; it must not block.
+	heard(a *wire.RenewReply)
 }
 
 // session is one run's standing with the group: it renews the run's lease, and the fences that the run holds, at a third
@@ -173,6 +175,7 @@ func (s *session) dueFences() []*wire.FenceRenewal {
 
 // acknowledged takes the answer to a renewal, by whatever way it came; false when the run is closed.
 func (s *session) acknowledged(a *wire.RenewReply) bool {
+	s.to.heard(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.GetRunClosed() {

@@ -46,71 +46,126 @@ type serverChange struct {
 //
 //   - a home whose node stands with another one was replaced by an operator, and goes: it would bar the other, since no two
 //     servers may have one name;
-//   - who stands and is not in it follows first, as a non-voter, while there is room;
+//   - who stands, may vote and is not in it follows first, as a non-voter, while there is room: the others are fed;
 //   - a caught-up follower is promoted while there are fewer voters than the largest odd number that voters and standing
-//     members allow, or while one of the voters is dead;
-//   - a dead voter stays one until that made the number even, and is then demoted, if the rest is a healthy majority.
+//     members allow, or while one of the voters is dead or has taken a role without a vote;
+//   - such a voter stays one until that made the number even, and is then demoted, if the rest is a healthy majority;
+//   - a follower whose role does not vote goes, and is fed from then on; a dead one goes only when its place is needed for a
+//     successor of a voter.
 //
 // Voters are never removed because somebody believes them dead: 3 voters with 1 dead and nobody to follow stay 3.
 func planVoters(config []server, standing []standingNode, voters, followers int) (serverChange, bool) {
-	in := make(map[string]server, len(config))
-	var voting, dead []server
-	nonvoters := 0
-	byID := make(map[string]standingNode, len(standing))
-	for _, n := range standing {
-		byID[n.id()] = n
-	}
-	names := make(map[string]bool, len(standing))
-	for _, n := range standing {
-		names[n.node] = true
-	}
-	taken := make(map[string]bool, len(config))
+	p := newPlan(config, standing)
 	for _, s := range config {
-		in[s.id()] = s
-		taken[s.node] = true
-		if !s.voter {
-			nonvoters++
-			continue
+		if !p.stands(s) && p.names[s.node] && (!s.voter || p.healthy() > len(p.voting)/2) {
+			return serverChange{remove, s}, true
 		}
-		voting = append(voting, s)
-		if _, ok := byID[s.id()]; !ok {
-			dead = append(dead, s)
-		}
-	}
-	for _, s := range config {
-		if _, ok := byID[s.id()]; !ok && names[s.node] && (!s.voter || len(voting)-len(dead) > len(voting)/2) {
+		if !s.voter && p.stands(s) && !p.byID[s.id()].votes {
 			return serverChange{remove, s}, true
 		}
 	}
-	eligible := 0
-	for _, n := range standing {
-		if n.votes {
-			eligible++
-		}
-		if _, known := in[n.id()]; !known && !taken[n.node] && nonvoters < followers {
-			return serverChange{addNonvoter, server{node: n.node, home: n.home}}, true
+	var next *standingNode // who would follow
+	for i, n := range standing {
+		if _, known := p.in[n.id()]; next == nil && n.votes && !known && !p.taken[n.node] {
+			next = &standing[i]
 		}
 	}
-	return changeVoters(in, standing, voting, dead, oddTarget(voters, eligible))
+	if next != nil && p.nonvoters < followers {
+		return serverChange{addNonvoter, server{node: next.node, home: next.home}}, true
+	}
+	target := oddTarget(voters, p.eligible())
+	if next != nil && len(p.successors) == 0 && len(p.gone) > 0 && (len(p.unfit) > 0 || len(p.voting) < target) {
+		return serverChange{remove, p.gone[0]}, true
+	}
+	return p.changeVoters(target)
 }
 
-func changeVoters(in map[string]server, standing []standingNode, voting, dead []server, target int) (serverChange, bool) {
-	healthy := len(voting) - len(dead)
-	even := len(voting)%2 == 0
-	if len(dead) > 0 && even && healthy >= len(voting)/2+1 {
-		return serverChange{demote, dead[0]}, true
+// plan is what the rule looks at.
+type plan struct {
+	standing   []standingNode
+	byID       map[string]standingNode
+	names      map[string]bool   // nodes that stand
+	in         map[string]server // the configuration
+	taken      map[string]bool   // its nodes
+	nonvoters  int
+	voting     []server
+	dead       int      // voters that do not stand
+	unfit      []server // voters that do not stand, then those whose role does not vote
+	gone       []server // non-voters that do not stand
+	successors []server // non-voters that stand and may vote, in the order of standing
+}
+
+func newPlan(config []server, standing []standingNode) *plan {
+	p := &plan{
+		standing: standing, byID: make(map[string]standingNode), names: make(map[string]bool), in: make(map[string]server), taken: make(map[string]bool),
 	}
-	if len(voting) >= target && (len(dead) == 0 || even) {
+	for _, n := range standing {
+		p.byID[n.id()], p.names[n.node] = n, true
+	}
+	var voteless []server
+	for _, s := range config {
+		p.in[s.id()], p.taken[s.node] = s, true
+		n, stands := p.byID[s.id()]
+		switch {
+		case !s.voter && !stands:
+			p.gone = append(p.gone, s)
+		case s.voter && !stands:
+			p.unfit = append(p.unfit, s)
+		case s.voter && !n.votes:
+			voteless = append(voteless, s)
+		}
+		if s.voter {
+			p.voting = append(p.voting, s)
+		} else {
+			p.nonvoters++
+		}
+	}
+	p.dead = len(p.unfit)
+	p.unfit = append(p.unfit, voteless...)
+	for _, n := range standing {
+		if s, known := p.in[n.id()]; known && !s.voter && n.votes {
+			p.successors = append(p.successors, s)
+		}
+	}
+	return p
+}
+
+func (p *plan) stands(s server) bool {
+	_, ok := p.byID[s.id()]
+	return ok
+}
+
+func (p *plan) healthy() int { return len(p.voting) - p.dead }
+
+// eligible counts the standing members that may vote.
+func (p *plan) eligible() (n int) {
+	for _, s := range p.standing {
+		if s.votes {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *plan) changeVoters(target int) (serverChange, bool) {
+	even := len(p.voting)%2 == 0
+	if len(p.unfit) > 0 && even {
+		first, healthy, of := p.unfit[0], p.healthy(), len(p.voting)
+		if p.stands(first) {
+			healthy, of = healthy-1, of-1
+		}
+		if healthy > of/2 {
+			return serverChange{demote, first}, true
+		}
+	}
+	if len(p.voting) >= target && (len(p.unfit) == 0 || even) {
 		return serverChange{}, false
 	}
-	i := slices.IndexFunc(standing, func(n standingNode) bool {
-		s, known := in[n.id()]
-		return known && !s.voter && n.votes && n.caughtUp
-	})
+	i := slices.IndexFunc(p.successors, func(s server) bool { return p.byID[s.id()].caughtUp })
 	if i < 0 {
 		return serverChange{}, false
 	}
-	return serverChange{promote, in[standing[i].id()]}, true
+	return serverChange{promote, p.successors[i]}, true
 }
 
 func oddTarget(voters, eligible int) int {

@@ -3,12 +3,13 @@ package gms
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // Notation: "a b* c!" is a configuration of voters a and c and the follower b; c is dead. "d+" stands, caught up, but is
-// not in the configuration; "b~" stands and is behind.
+// not in the configuration; "b~" stands and is behind; "b?" has a role without a vote.
 func parseGroup(text string) (config []server, standing []standingNode) {
 	for _, f := range strings.Fields(text) {
 		name := f[:1]
@@ -16,7 +17,7 @@ func parseGroup(text string) (config []server, standing []standingNode) {
 			config = append(config, server{node: name, home: "h", voter: !strings.Contains(f, "*")})
 		}
 		if !strings.Contains(f, "!") {
-			standing = append(standing, standingNode{node: name, home: "h", votes: true, caughtUp: !strings.Contains(f, "~")})
+			standing = append(standing, standingNode{node: name, home: "h", votes: !strings.Contains(f, "?"), caughtUp: !strings.Contains(f, "~")})
 		}
 	}
 	return config, standing
@@ -39,12 +40,25 @@ func TestPlanVoters(t *testing.T) {
 		{"a b! c! d*", "promote d"}, // cannot commit without a majority, and harms nobody
 		{"a b! c! d", ""},           // demoting one would leave 2 of 3 dead
 		{"a b c d* e*", ""},
+		{"a b c d* e* f+", ""},  // no room: it is fed
+		{"a b c d* e*! f+", ""}, // a dead follower keeps its place
+		{"a b c! d* e*! f+", "promote d"},
+		{"a b c! d*! e*! f+", "remove d"}, // nobody else could succeed c
+		{"a b c d*! e*! f+", ""},          // a dead follower comes back
+		{"a b c d+?", ""},                 // who has no vote is fed
+		{"a b c d*?", "remove d"},
+		{"a b c? d*", "promote d"},
+		{"a b c? d", "demote c"},
+		{"a b c*? d", "remove c"},
+		{"a? b c", ""},
+		{"a b! c? d", "demote b"},
+		{"a? b!", ""},
 	} {
 		config, standing := parseGroup(c.group)
-		ch, ok := planVoters(config, standing, 3, 16)
+		ch, ok := planVoters(config, standing, 3, 2)
 		got := ""
 		if ok {
-			got = map[serverAct]string{addNonvoter: "add", promote: "promote", demote: "demote"}[ch.act] + " " + ch.node
+			got = map[serverAct]string{addNonvoter: "add", promote: "promote", demote: "demote", remove: "remove"}[ch.act] + " " + ch.node
 		}
 		if got != c.want {
 			t.Errorf("%q: %q, want %q", c.group, got, c.want)
@@ -61,7 +75,7 @@ func TestPlanVotersNeverLosesAMajority(t *testing.T) {
 		var standing []standingNode
 		for _, n := range "abcdefg" {
 			if r.IntN(3) > 0 {
-				standing = append(standing, standingNode{string(n), "h", true, true})
+				standing = append(standing, standingNode{string(n), "h", r.IntN(4) > 0, true})
 			}
 		}
 		was := healthyMajority(config, standing)
@@ -69,7 +83,7 @@ func TestPlanVotersNeverLosesAMajority(t *testing.T) {
 			if step > 50 {
 				t.Fatalf("seed %d: no rest after 50 changes", seed)
 			}
-			ch, ok := planVoters(config, standing, 5, 16)
+			ch, ok := planVoters(config, standing, 5, 1+r.IntN(3))
 			if !ok {
 				break
 			}
@@ -106,6 +120,9 @@ func applyChange(config []server, ch serverChange) []server {
 	}
 	for i, s := range config {
 		if s.id() == ch.id() {
+			if ch.act == remove {
+				return slices.Delete(config, i, i+1)
+			}
 			config[i].voter = ch.act == promote
 			return config
 		}

@@ -67,9 +67,9 @@ func history(t *testing.T, seed uint64) {
 		_, err := freeAll(ctx, s)
 		return err
 	}
-	timing := []gms.Profile{gms.ProfileLocal, gms.ProfileLAN}[rng.IntN(2)]
+	timing, room := []gms.Profile{gms.ProfileLocal, gms.ProfileLAN}[rng.IntN(2)], []int{1, 2, 16}[rng.IntN(3)]
 	w := Cluster(t, 3+rng.IntN(3), WithSeed(seed), a.option(), profile(timing), WithConfig(func(node string, c *gms.Config) {
-		c.FenceTTL, c.SnapshotThreshold = 5*time.Second, 30
+		c.FenceTTL, c.SnapshotThreshold, c.Followers = 5*time.Second, 30, room
 		switch node {
 		case "n6":
 			c.Role = signals.Spectator

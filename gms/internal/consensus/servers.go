@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/raft"
 )
@@ -105,6 +106,24 @@ func (n *Node) Configuration() Configuration {
 		c.Servers = append(c.Servers, Server{ID: string(s.ID), Address: string(s.Address), Voter: s.Suffrage == raft.Voter})
 	}
 	return c
+}
+
+// Listed says whether the latest configuration known here has this node's own server. One that was removed while it was
+// away has not heard of it.
+func (n *Node) Listed() bool { return n.Lists(n.cfg.ServerID) }
+
+// Lists says whether the latest configuration known here has a server.
+func (n *Node) Lists(id string) bool {
+	r := n.peek()
+	return r != nil && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
+		return s.ID == raft.ServerID(id)
+	})
+}
+
+// Bare says whether this node has never had a part in the log: no configuration is known here.
+func (n *Node) Bare() bool {
+	r := n.peek()
+	return r != nil && len(r.GetConfiguration().Configuration().Servers) == 0
 }
 
 // AddNonvoter adds a server that gets the log and has no vote, or moves one to another address. prev is the Index of the

@@ -926,6 +926,8 @@ type RenewReply struct {
 	Term          uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
 	Fences        []*FenceRenewal        `protobuf:"bytes,6,rep,name=fences,proto3" json:"fences,omitempty"`    // of the renewal: those that still stand, and are renewed with it
 	Closing       bool                   `protobuf:"varint,7,opt,name=closing,proto3" json:"closing,omitempty"` // a closing of the run is proposed, its outcome open: nothing is acknowledged (PROTOCOL.md 4)
+	Applied       uint64                 `protobuf:"varint,8,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index of the last entry that the leader has applied
+	Fed           bool                   `protobuf:"varint,9,opt,name=fed,proto3" json:"fed,omitempty"`         // the run's home is not in the Raft configuration: somebody must feed it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1005,6 +1007,20 @@ func (x *RenewReply) GetFences() []*FenceRenewal {
 func (x *RenewReply) GetClosing() bool {
 	if x != nil {
 		return x.Closing
+	}
+	return false
+}
+
+func (x *RenewReply) GetApplied() uint64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+func (x *RenewReply) GetFed() bool {
+	if x != nil {
+		return x.Fed
 	}
 	return false
 }
@@ -1674,6 +1690,382 @@ func (x *AnnounceReply) GetClosed() bool {
 	return false
 }
 
+type FollowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Applied       uint64                 `protobuf:"varint,1,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index of the last entry that the member has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowRequest) Reset() {
+	*x = FollowRequest{}
+	mi := &file_cluster_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowRequest) ProtoMessage() {}
+
+func (x *FollowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
+func (*FollowRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *FollowRequest) GetApplied() uint64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+type FollowReply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Msg:
+	//
+	//	*FollowReply_Snapshot
+	//	*FollowReply_Entries
+	//	*FollowReply_Status
+	Msg           isFollowReply_Msg `protobuf_oneof:"msg"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowReply) Reset() {
+	*x = FollowReply{}
+	mi := &file_cluster_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowReply) ProtoMessage() {}
+
+func (x *FollowReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowReply.ProtoReflect.Descriptor instead.
+func (*FollowReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *FollowReply) GetMsg() isFollowReply_Msg {
+	if x != nil {
+		return x.Msg
+	}
+	return nil
+}
+
+func (x *FollowReply) GetSnapshot() *SnapshotPart {
+	if x != nil {
+		if x, ok := x.Msg.(*FollowReply_Snapshot); ok {
+			return x.Snapshot
+		}
+	}
+	return nil
+}
+
+func (x *FollowReply) GetEntries() *FedEntries {
+	if x != nil {
+		if x, ok := x.Msg.(*FollowReply_Entries); ok {
+			return x.Entries
+		}
+	}
+	return nil
+}
+
+func (x *FollowReply) GetStatus() *FeedStatus {
+	if x != nil {
+		if x, ok := x.Msg.(*FollowReply_Status); ok {
+			return x.Status
+		}
+	}
+	return nil
+}
+
+type isFollowReply_Msg interface {
+	isFollowReply_Msg()
+}
+
+type FollowReply_Snapshot struct {
+	Snapshot *SnapshotPart `protobuf:"bytes,1,opt,name=snapshot,proto3,oneof"`
+}
+
+type FollowReply_Entries struct {
+	Entries *FedEntries `protobuf:"bytes,2,opt,name=entries,proto3,oneof"`
+}
+
+type FollowReply_Status struct {
+	Status *FeedStatus `protobuf:"bytes,3,opt,name=status,proto3,oneof"` // first, then at intervals, and when it changes
+}
+
+func (*FollowReply_Snapshot) isFollowReply_Msg() {}
+
+func (*FollowReply_Entries) isFollowReply_Msg() {}
+
+func (*FollowReply_Status) isFollowReply_Msg() {}
+
+// SnapshotPart is a piece of an encoded Snapshot.
+type SnapshotPart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotPart) Reset() {
+	*x = SnapshotPart{}
+	mi := &file_cluster_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotPart) ProtoMessage() {}
+
+func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotPart.ProtoReflect.Descriptor instead.
+func (*SnapshotPart) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SnapshotPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *SnapshotPart) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+type FedEntries struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entries       []*FedEntry            `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FedEntries) Reset() {
+	*x = FedEntries{}
+	mi := &file_cluster_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FedEntries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FedEntries) ProtoMessage() {}
+
+func (x *FedEntries) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FedEntries.ProtoReflect.Descriptor instead.
+func (*FedEntries) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *FedEntries) GetEntries() []*FedEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+type FedEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Before        uint64                 `protobuf:"varint,1,opt,name=before,proto3" json:"before,omitempty"` // Raft index of the entry before: entries of Raft's own have indexes too
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"` // an encoded Entry
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FedEntry) Reset() {
+	*x = FedEntry{}
+	mi := &file_cluster_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FedEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FedEntry) ProtoMessage() {}
+
+func (x *FedEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FedEntry.ProtoReflect.Descriptor instead.
+func (*FedEntry) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *FedEntry) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *FedEntry) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *FedEntry) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// FeedStatus is what the feeder knows of the log beyond its entries.
+type FeedStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Leader        string                 `protobuf:"bytes,1,opt,name=leader,proto3" json:"leader,omitempty"` // node name, empty while none is known
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Voters        []string               `protobuf:"bytes,3,rep,name=voters,proto3" json:"voters,omitempty"`   // node names
+	Feeders       []string               `protobuf:"bytes,4,rep,name=feeders,proto3" json:"feeders,omitempty"` // nodes of the Raft configuration, voters included
+	Ended         string                 `protobuf:"bytes,5,opt,name=ended,proto3" json:"ended,omitempty"`     // why the feeder ends the stream; empty while it goes on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeedStatus) Reset() {
+	*x = FeedStatus{}
+	mi := &file_cluster_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeedStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeedStatus) ProtoMessage() {}
+
+func (x *FeedStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeedStatus.ProtoReflect.Descriptor instead.
+func (*FeedStatus) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *FeedStatus) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *FeedStatus) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *FeedStatus) GetVoters() []string {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+func (x *FeedStatus) GetFeeders() []string {
+	if x != nil {
+		return x.Feeders
+	}
+	return nil
+}
+
+func (x *FeedStatus) GetEnded() string {
+	if x != nil {
+		return x.Ended
+	}
+	return ""
+}
+
 var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
@@ -1744,7 +2136,7 @@ const file_cluster_proto_rawDesc = "" +
 	"run_closed\x18\x04 \x01(\bR\trunClosed\"^\n" +
 	"\fRenewRequest\x121\n" +
 	"\arenewal\x18\x01 \x01(\v2\x17.fencepost.wire.RenewalR\arenewal\x12\x1b\n" +
-	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\xdd\x01\n" +
+	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\x89\x02\n" +
 	"\n" +
 	"RenewReply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\"\n" +
@@ -1754,7 +2146,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x124\n" +
 	"\x06fences\x18\x06 \x03(\v2\x1c.fencepost.wire.FenceRenewalR\x06fences\x12\x18\n" +
-	"\aclosing\x18\a \x01(\bR\aclosing\"\x1f\n" +
+	"\aclosing\x18\a \x01(\bR\aclosing\x12\x18\n" +
+	"\aapplied\x18\b \x01(\x04R\aapplied\x12\x10\n" +
+	"\x03fed\x18\t \x01(\bR\x03fed\"\x1f\n" +
 	"\vPingRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\fR\x03run\"3\n" +
 	"\tPingReply\x12\x14\n" +
@@ -1806,7 +2200,31 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
 	"\x06leader\x18\x03 \x01(\tR\x06leader\x12\x18\n" +
 	"\adecided\x18\x04 \x01(\bR\adecided\x12\x16\n" +
-	"\x06closed\x18\x05 \x01(\bR\x06closed2\x8f\x05\n" +
+	"\x06closed\x18\x05 \x01(\bR\x06closed\")\n" +
+	"\rFollowRequest\x12\x18\n" +
+	"\aapplied\x18\x01 \x01(\x04R\aapplied\"\xbe\x01\n" +
+	"\vFollowReply\x12:\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x1c.fencepost.wire.SnapshotPartH\x00R\bsnapshot\x126\n" +
+	"\aentries\x18\x02 \x01(\v2\x1a.fencepost.wire.FedEntriesH\x00R\aentries\x124\n" +
+	"\x06status\x18\x03 \x01(\v2\x1a.fencepost.wire.FeedStatusH\x00R\x06statusB\x05\n" +
+	"\x03msg\"6\n" +
+	"\fSnapshotPart\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\bR\x04last\"@\n" +
+	"\n" +
+	"FedEntries\x122\n" +
+	"\aentries\x18\x01 \x03(\v2\x18.fencepost.wire.FedEntryR\aentries\"L\n" +
+	"\bFedEntry\x12\x16\n" +
+	"\x06before\x18\x01 \x01(\x04R\x06before\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x80\x01\n" +
+	"\n" +
+	"FeedStatus\x12\x16\n" +
+	"\x06leader\x18\x01 \x01(\tR\x06leader\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
+	"\x06voters\x18\x03 \x03(\tR\x06voters\x12\x18\n" +
+	"\afeeders\x18\x04 \x03(\tR\afeeders\x12\x14\n" +
+	"\x05ended\x18\x05 \x01(\tR\x05ended2\xd7\x05\n" +
 	"\aCluster\x12D\n" +
 	"\x06Submit\x12\x1d.fencepost.wire.SubmitRequest\x1a\x1b.fencepost.wire.SubmitReply\x12E\n" +
 	"\aSession\x12\x19.fencepost.wire.SessionUp\x1a\x1b.fencepost.wire.SessionDown(\x010\x01\x12A\n" +
@@ -1816,7 +2234,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\tReadIndex\x12 .fencepost.wire.ReadIndexRequest\x1a\x1e.fencepost.wire.ReadIndexReply\x12J\n" +
 	"\bAnnounce\x12\x1f.fencepost.wire.AnnounceRequest\x1a\x1d.fencepost.wire.AnnounceReply\x12V\n" +
 	"\fHomePosition\x12#.fencepost.wire.HomePositionRequest\x1a!.fencepost.wire.HomePositionReply\x12>\n" +
-	"\x04Tell\x12\x1b.fencepost.wire.TellRequest\x1a\x19.fencepost.wire.TellReplyB2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
+	"\x04Tell\x12\x1b.fencepost.wire.TellRequest\x1a\x19.fencepost.wire.TellReply\x12F\n" +
+	"\x06Follow\x12\x1d.fencepost.wire.FollowRequest\x1a\x1b.fencepost.wire.FollowReply0\x01B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
 var (
 	file_cluster_proto_rawDescOnce sync.Once
@@ -1831,7 +2250,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_cluster_proto_goTypes = []any{
 	(Hello_Kind)(0),             // 0: fencepost.wire.Hello.Kind
 	(TellReply_Outcome)(0),      // 1: fencepost.wire.TellReply.Outcome
@@ -1859,15 +2278,21 @@ var file_cluster_proto_goTypes = []any{
 	(*TellReply)(nil),           // 23: fencepost.wire.TellReply
 	(*AnnounceRequest)(nil),     // 24: fencepost.wire.AnnounceRequest
 	(*AnnounceReply)(nil),       // 25: fencepost.wire.AnnounceReply
-	(Role)(0),                   // 26: fencepost.wire.Role
-	(*Command)(nil),             // 27: fencepost.wire.Command
-	(*Result)(nil),              // 28: fencepost.wire.Result
+	(*FollowRequest)(nil),       // 26: fencepost.wire.FollowRequest
+	(*FollowReply)(nil),         // 27: fencepost.wire.FollowReply
+	(*SnapshotPart)(nil),        // 28: fencepost.wire.SnapshotPart
+	(*FedEntries)(nil),          // 29: fencepost.wire.FedEntries
+	(*FedEntry)(nil),            // 30: fencepost.wire.FedEntry
+	(*FeedStatus)(nil),          // 31: fencepost.wire.FeedStatus
+	(Role)(0),                   // 32: fencepost.wire.Role
+	(*Command)(nil),             // 33: fencepost.wire.Command
+	(*Result)(nil),              // 34: fencepost.wire.Result
 }
 var file_cluster_proto_depIdxs = []int32{
-	26, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
+	32, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
 	0,  // 1: fencepost.wire.Hello.kind:type_name -> fencepost.wire.Hello.Kind
-	27, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
-	28, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
+	33, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
+	34, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
 	7,  // 4: fencepost.wire.Renewal.fences:type_name -> fencepost.wire.FenceRenewal
 	6,  // 5: fencepost.wire.SessionUp.renewal:type_name -> fencepost.wire.Renewal
 	9,  // 6: fencepost.wire.SessionUp.bye:type_name -> fencepost.wire.Bye
@@ -1876,29 +2301,35 @@ var file_cluster_proto_depIdxs = []int32{
 	6,  // 9: fencepost.wire.RenewRequest.renewal:type_name -> fencepost.wire.Renewal
 	7,  // 10: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
 	1,  // 11: fencepost.wire.TellReply.outcome:type_name -> fencepost.wire.TellReply.Outcome
-	4,  // 12: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
-	8,  // 13: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
-	12, // 14: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
-	14, // 15: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
-	16, // 16: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
-	18, // 17: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
-	24, // 18: fencepost.wire.Cluster.Announce:input_type -> fencepost.wire.AnnounceRequest
-	20, // 19: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
-	22, // 20: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
-	5,  // 21: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
-	10, // 22: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
-	13, // 23: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
-	15, // 24: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
-	17, // 25: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
-	19, // 26: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
-	25, // 27: fencepost.wire.Cluster.Announce:output_type -> fencepost.wire.AnnounceReply
-	21, // 28: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
-	23, // 29: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
-	21, // [21:30] is the sub-list for method output_type
-	12, // [12:21] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	28, // 12: fencepost.wire.FollowReply.snapshot:type_name -> fencepost.wire.SnapshotPart
+	29, // 13: fencepost.wire.FollowReply.entries:type_name -> fencepost.wire.FedEntries
+	31, // 14: fencepost.wire.FollowReply.status:type_name -> fencepost.wire.FeedStatus
+	30, // 15: fencepost.wire.FedEntries.entries:type_name -> fencepost.wire.FedEntry
+	4,  // 16: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
+	8,  // 17: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
+	12, // 18: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
+	14, // 19: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
+	16, // 20: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
+	18, // 21: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
+	24, // 22: fencepost.wire.Cluster.Announce:input_type -> fencepost.wire.AnnounceRequest
+	20, // 23: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
+	22, // 24: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
+	26, // 25: fencepost.wire.Cluster.Follow:input_type -> fencepost.wire.FollowRequest
+	5,  // 26: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
+	10, // 27: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
+	13, // 28: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
+	15, // 29: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
+	17, // 30: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
+	19, // 31: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
+	25, // 32: fencepost.wire.Cluster.Announce:output_type -> fencepost.wire.AnnounceReply
+	21, // 33: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
+	23, // 34: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
+	27, // 35: fencepost.wire.Cluster.Follow:output_type -> fencepost.wire.FollowReply
+	26, // [26:36] is the sub-list for method output_type
+	16, // [16:26] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -1915,13 +2346,18 @@ func file_cluster_proto_init() {
 		(*SessionDown_Ack)(nil),
 		(*SessionDown_Ended)(nil),
 	}
+	file_cluster_proto_msgTypes[25].OneofWrappers = []any{
+		(*FollowReply_Snapshot)(nil),
+		(*FollowReply_Entries)(nil),
+		(*FollowReply_Status)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	Cluster_Announce_FullMethodName     = "/fencepost.wire.Cluster/Announce"
 	Cluster_HomePosition_FullMethodName = "/fencepost.wire.Cluster/HomePosition"
 	Cluster_Tell_FullMethodName         = "/fencepost.wire.Cluster/Tell"
+	Cluster_Follow_FullMethodName       = "/fencepost.wire.Cluster/Follow"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -55,6 +56,9 @@ type ClusterClient interface {
 	HomePosition(ctx context.Context, in *HomePositionRequest, opts ...grpc.CallOption) (*HomePositionReply, error)
 	// Tell delivers a host app's message to one member, at most once.
 	Tell(ctx context.Context, in *TellRequest, opts ...grpc.CallOption) (*TellReply, error)
+	// Follow feeds the log to a member that is not in the Raft configuration: what lies after its position, as a snapshot
+	// when that is not kept any more, then each entry as it is applied here. Only who follows the log itself serves.
+	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowReply], error)
 }
 
 type clusterClient struct {
@@ -158,6 +162,25 @@ func (c *clusterClient) Tell(ctx context.Context, in *TellRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *clusterClient) Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[1], Cluster_Follow_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[FollowRequest, FollowReply]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_FollowClient = grpc.ServerStreamingClient[FollowReply]
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -183,6 +206,9 @@ type ClusterServer interface {
 	HomePosition(context.Context, *HomePositionRequest) (*HomePositionReply, error)
 	// Tell delivers a host app's message to one member, at most once.
 	Tell(context.Context, *TellRequest) (*TellReply, error)
+	// Follow feeds the log to a member that is not in the Raft configuration: what lies after its position, as a snapshot
+	// when that is not kept any more, then each entry as it is applied here. Only who follows the log itself serves.
+	Follow(*FollowRequest, grpc.ServerStreamingServer[FollowReply]) error
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -219,6 +245,9 @@ func (UnimplementedClusterServer) HomePosition(context.Context, *HomePositionReq
 }
 func (UnimplementedClusterServer) Tell(context.Context, *TellRequest) (*TellReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Tell not implemented")
+}
+func (UnimplementedClusterServer) Follow(*FollowRequest, grpc.ServerStreamingServer[FollowReply]) error {
+	return status.Error(codes.Unimplemented, "method Follow not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -392,6 +421,17 @@ func _Cluster_Tell_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Follow_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(FollowRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServer).Follow(m, &grpc.GenericServerStream[FollowRequest, FollowReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_FollowServer = grpc.ServerStreamingServer[FollowReply]
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -438,6 +478,11 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Cluster_Session_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Follow",
+			Handler:       _Cluster_Follow_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "cluster.proto",
