@@ -204,3 +204,15 @@ func acknowledge(s *fakeStream, r *wire.Renewal) {
 func ack(r *wire.Renewal) *wire.RenewReply {
 	return &wire.RenewReply{Seq: r.GetSeq(), Acknowledged: true, Fences: r.GetFences()}
 }
+
+// stuckStream is a consumer that takes nothing.
+type stuckStream struct {
+	grpc.ServerStreamingServer[wire.FollowReply]
+	ctx context.Context
+}
+
+func (s stuckStream) Context() context.Context { return s.ctx }
+func (s stuckStream) Send(*wire.FollowReply) error {
+	<-s.ctx.Done()
+	return s.ctx.Err()
+}

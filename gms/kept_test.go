@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fencepost/fencepost/gms/internal/state"
@@ -102,18 +101,6 @@ func TestReplicaIsFedThenFollowsItsLog(t *testing.T) {
 			t.Errorf("index %d, view %+v", m.Index(), m.View())
 		}
 	})
-}
-
-// stuckStream is a consumer that takes nothing.
-type stuckStream struct {
-	grpc.ServerStreamingServer[wire.FollowReply]
-	ctx context.Context
-}
-
-func (s stuckStream) Context() context.Context { return s.ctx }
-func (s stuckStream) Send(*wire.FollowReply) error {
-	<-s.ctx.Done()
-	return s.ctx.Err()
 }
 
 // A consumer that takes nothing is cut off: one message waits for it, no more.
