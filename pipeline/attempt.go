@@ -134,7 +134,11 @@ func (a *attempt) stage(ctx context.Context, s ledger.State) error {
 	if rank(a.row().State) >= rank(s) {
 		return nil
 	}
-	return a.save(ctx, nil, func(t *ledger.Task) { t.State = s })
+	return a.save(ctx, nil, func(t *ledger.Task) {
+		if rank(t.State) < rank(s) { // another part may have come further meanwhile
+			t.State = s
+		}
+	})
 }
 
 // progress sums the counters.

@@ -85,30 +85,62 @@ func (a *attempt) dump(ctx context.Context, src source.Source, copies []*copyOf,
 	a.estimate.Store(d.Info().EstimateBytes)
 	u := &upload{
 		dir: attemptDir(a.row().Backup, a.guard.Token), copies: copies, need: need, chain: chain,
-		stall: a.cfg.StallAfter, rate: a.cfg.RateLimit, watch: a.watchSize,
+		stall: a.cfg.StallAfter, watch: a.watchSize,
 		onRaw:    func() error { return a.stage(ctx, ledger.Processing) },
 		onStore:  func() error { return a.stage(ctx, ledger.Uploading) },
 		countRaw: func(n int) { a.read.Add(int64(n)) },
 	}
-	var objects []Object
-	for _, part := range d.Parts() {
-		if !partName.MatchString(part) || part == manifestName {
-			return m, fmt.Errorf("source has a part named %q", part)
-		}
-		about := ctx
-		if part == source.PartData {
-			about = storage.WithEstimate(ctx, d.Info().EstimateBytes)
-		}
-		o, err := u.part(about, part, func(ctx context.Context, w io.Writer) error { return d.Write(ctx, part, w) })
-		if err != nil {
-			return m, err
-		}
-		if part == source.PartData && o.RawBytes == 0 {
-			return m, errEmpty
-		}
-		objects = append(objects, o)
+	objects, err := a.dumpParts(ctx, d, u)
+	if err != nil {
+		return m, err
 	}
 	return a.manifest(d.Info(), objects, u), nil
+}
+
+// dumpParts streams every part; those of one stage at the same time. The objects are in the order of their restore.
+func (a *attempt) dumpParts(ctx context.Context, d source.Dump, u *upload) ([]Object, error) {
+	var mu sync.Mutex
+	done := map[string]Object{}
+	for _, stage := range writeStages(d.Parts()) {
+		if a.cfg.RateLimit > 0 {
+			u.rate = max(1, a.cfg.RateLimit/int64(len(stage)))
+		}
+		err := together(ctx, stage, 0, func(ctx context.Context, part string) error {
+			o, err := a.dumpPart(ctx, d, u, part)
+			mu.Lock()
+			defer mu.Unlock()
+			done[part] = o
+			return err
+		})
+		if err == nil {
+			err = u.enough()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var objects []Object
+	for _, stage := range source.Stages(d.Parts()) {
+		for _, part := range stage {
+			objects = append(objects, done[part])
+		}
+	}
+	return objects, nil
+}
+
+func (a *attempt) dumpPart(ctx context.Context, d source.Dump, u *upload, part string) (Object, error) {
+	if !partName.MatchString(part) || part == manifestName {
+		return Object{}, fmt.Errorf("source has a part named %q", part)
+	}
+	about := ctx
+	if source.IsStream(part) {
+		about = storage.WithEstimate(ctx, d.Info().EstimateBytes)
+	}
+	o, err := u.part(about, part, func(ctx context.Context, w io.Writer) error { return d.Write(ctx, part, w) })
+	if err == nil && o.RawBytes == 0 && part != source.PartGlobals {
+		err = errEmpty
+	}
+	return o, err
 }
 
 func (a *attempt) manifest(info source.Info, objects []Object, u *upload) Manifest {

@@ -15,7 +15,8 @@
 // # Create
 //
 // source → count and hash → processors → count and hash → all chosen storages at once, in one pass. Memory is a fixed
-// number of blocks whatever the size; nothing goes through a temporary file. Objects are <backup>/<token>/<part>, and
+// number of blocks whatever the size and for each stream of rows (DumpOptions.Jobs), which are an object each and go at
+// the same time; nothing goes through a temporary file. Objects are <backup>/<token>/<part>, and
 // <backup>/<token>/manifest.json is the commit of a storage: made last, only if absent. A producer that fails leaves
 // nothing stored. A storage that fails, or takes nothing for Config.StallAfter, is left behind as long as the others
 // satisfy `require`; a slow one slows the whole, because nothing may pile up.
@@ -48,6 +49,17 @@
 // again and counts as an attempt; any other ends the task with one sentence that says why.
 //
 // Sweep removes from the storages, again and again, what late owners left under tokens that cannot count any more.
+//
+// # Verify
+//
+// Verify reads every copy back and says of each present, missing, corrupt or unknown; with a scratch server it also
+// restores one and drops it again. It writes no ledger: a component that runs tasks of type verify calls it
+//
+//	v, err := pipeline.Verify(ctx, catalog, pipeline.VerifyRequest{Backup: id, Scratch: scratch, Attempt: attempt})
+//
+// under its claim, and writes v.Copies down under the token, whether err is nil or not: corrupt and missing copies become
+// missing ones of the entry, unknown ones stay as they were. ErrNoCopy and ErrScratchIsSource say what is to be told to a
+// person. After a kill the next attempt's Settle (which Verify calls) drops what is left in the scratch server.
 //
 // Tasks of the types delete and verify can be claimed by other components; this package has the helper Remove (manifest
 // first, then data) and the revert table's row, but does not run such tasks.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,10 @@ type fakeServer struct {
 	dead    map[uint64]bool // tokens whose process is gone: their Abort does nothing
 	inPlace map[string]bool // task → its restore in place was committed
 	asked   []source.DumpOptions
+
+	streams  int      // of rows, in each dump; 0 and 1: one archive
+	restored []string // parts of the latest restore, in the order in which they ended
+	identity string   // of the server
 
 	onDump   func(ctx context.Context) error                          // when a dump is started
 	onWrite  func(ctx context.Context, part string, sent int64) error // before each piece of a part
@@ -95,6 +101,9 @@ func (s *fakeServer) Dump(ctx context.Context, a source.Attempt) (source.Dump, e
 	return &fakeDump{s: s, data: db.data}, nil
 }
 
+// Identity implements source.Identifier.
+func (s *fakeServer) Identity(context.Context) (string, error) { return s.identity, nil }
+
 func (s *fakeServer) DumpWith(ctx context.Context, a source.Attempt, o source.DumpOptions) (source.Dump, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, o)
@@ -107,13 +116,33 @@ type fakeDump struct {
 	data []byte
 }
 
-func (d *fakeDump) Parts() []string { return []string{source.PartData, source.PartDatabase} }
+func (d *fakeDump) Parts() []string {
+	if d.s.streams < 2 {
+		return []string{source.PartData, source.PartDatabase}
+	}
+	parts := []string{source.PartPre, source.PartPost, source.PartData}
+	for i := range d.s.streams - 1 {
+		parts = append(parts, fmt.Sprintf("data-%d", i+2))
+	}
+	return append(parts, source.PartDatabase)
+}
+
+// content is what one part of a database holds: with streams each has a piece of it.
+func (d *fakeDump) content(part string) []byte {
+	switch {
+	case part == source.PartDatabase:
+		return []byte("ALTER DATABASE shop OWNER TO ann;\n")
+	case !source.IsStream(part):
+		return []byte(part + "\n")
+	case d.s.streams < 2:
+		return d.data
+	}
+	i := slices.Index(d.Parts(), part) - 2
+	return d.data[len(d.data)*i/d.s.streams : len(d.data)*(i+1)/d.s.streams]
+}
 
 func (d *fakeDump) Write(ctx context.Context, part string, w io.Writer) error {
-	data := d.data
-	if part == source.PartDatabase {
-		data = []byte("ALTER DATABASE shop OWNER TO ann;\n")
-	}
+	data := d.content(part)
 	for sent := 0; ; {
 		if d.s.onWrite != nil {
 			if err := d.s.onWrite(ctx, part, int64(sent)); err != nil {
@@ -159,21 +188,43 @@ func (s *fakeServer) Restore(_ context.Context, a source.Attempt, o source.Resto
 }
 
 type fakeRestore struct {
-	s    *fakeServer
-	a    source.Attempt
-	p    source.Prepared
-	data bytes.Buffer
+	s *fakeServer
+	a source.Attempt
+	p source.Prepared
+
+	mu    sync.Mutex
+	parts map[string][]byte
+	order []string // of the ends
 }
 
 func (r *fakeRestore) Read(_ context.Context, part string, rd io.Reader) error {
-	var sink io.Writer = &r.data
-	if part != source.PartData {
-		sink = io.Discard
-	}
-	if _, err := io.Copy(sink, rd); err != nil {
+	data, err := io.ReadAll(rd)
+	if err != nil {
 		return fmt.Errorf("pg_restore: %w", source.ErrIncomplete)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.parts == nil {
+		r.parts = map[string][]byte{}
+	}
+	r.parts[part] = data
+	r.order = append(r.order, part)
+	r.s.mu.Lock()
+	r.s.restored = r.order
+	r.s.mu.Unlock()
 	return nil
+}
+
+// content puts the streams together again.
+func (r *fakeRestore) content() (data []byte) {
+	for _, stage := range source.Stages(slices.Sorted(maps.Keys(r.parts))) {
+		for _, part := range stage {
+			if source.IsStream(part) {
+				data = append(data, r.parts[part]...)
+			}
+		}
+	}
+	return data
 }
 
 func (r *fakeRestore) Check(context.Context) (source.Prepared, error) { return r.p, nil }
@@ -192,7 +243,7 @@ func (r *fakeRestore) Commit(ctx context.Context) error {
 				return fmt.Errorf("commit in place: %w", source.ErrSuperseded)
 			}
 		}
-		r.s.byName[r.p.Target] = fakeDB{id: r.p.ID, data: r.data.Bytes()}
+		r.s.byName[r.p.Target] = fakeDB{id: r.p.ID, data: r.content()}
 		r.s.inPlace[r.a.Task] = true
 		r.s.commits++
 		return nil
@@ -205,7 +256,7 @@ func (r *fakeRestore) Commit(ctx context.Context) error {
 		r.s.byName[r.p.Undo] = r.s.byName[r.p.Target]
 	}
 	delete(r.s.byName, r.p.Database)
-	r.s.byName[r.p.Target] = fakeDB{id: r.p.ID, data: r.data.Bytes()}
+	r.s.byName[r.p.Target] = fakeDB{id: r.p.ID, data: r.content()}
 	r.s.commits++
 	return nil
 }

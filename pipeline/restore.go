@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
@@ -57,78 +56,16 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 	return a.swap(ctx, keep, r)
 }
 
-// fill streams every part of the manifest into the new database.
+// fill streams every part of the manifest into the new database; those of one stage at the same time.
 func (a *attempt) fill(ctx context.Context, r source.Restore, from picked) error {
 	a.estimate.Store(from.manifest.StoredBytes())
-	for _, o := range from.manifest.Objects {
-		if err := a.part(ctx, r, from, o); err != nil {
-			return fmt.Errorf("restore part %s from storage %s: %w", o.Name, from.name, err)
-		}
+	back := readback{
+		processors: a.cfg.Catalog.Processors, from: from,
+		onStored: func() error { return a.stage(ctx, ledger.Deprocessing) },
+		onRaw:    func() error { return a.stage(ctx, ledger.Restoring) },
+		count:    func(n int) { a.read.Add(int64(n)) },
 	}
-	return nil
-}
-
-// part streams one part: download, stored hash, inverse processors, raw hash, source. The source sees the end of input
-// only when both hashes and lengths fit.
-func (a *attempt) part(ctx context.Context, r source.Restore, from picked, o Object) (err error) {
-	obj, _, err := from.store.Get(ctx, ObjectPath(from.manifest.Backup, from.manifest.Token, o.Name))
-	if err != nil {
-		return &storageError{name: from.name, err: err}
-	}
-	defer func() { err = errors.Join(err, obj.Close()) }()
-	stop := context.AfterFunc(ctx, func() { obj.Close() }) // a read that hangs ends with the task
-	defer stop()
-	object := newChecked(obj, "stored object", o.StoredBytes, o.StoredSHA256,
-		func() error { return a.stage(ctx, ledger.Deprocessing) },
-		func(n int) { a.read.Add(int64(n)) })
-	plain, err := a.cfg.Catalog.Processors.UnwrapAll(from.manifest.Processors, object)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, plain.Close()) }()
-	raw := newChecked(&ended{ctx: ctx, r: plain, under: object}, "content", o.RawBytes, o.RawSHA256,
-		func() error { return a.stage(ctx, ledger.Restoring) }, nil)
-	if err := r.Read(ctx, o.Name, raw); err != nil {
-		return firstOf(ctx, raw, err)
-	}
-	if err := raw.finish(); err != nil {
-		return firstOf(ctx, raw, err)
-	}
-	return nil
-}
-
-// firstOf prefers the reason over its consequence: the context's cause, then what the reader ended with, then err.
-func firstOf(ctx context.Context, raw *checked, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if raw.err != nil && raw.err != io.EOF {
-		return raw.err
-	}
-	return err
-}
-
-// ended is the end of the inverse processors: before their end of input is passed on, the object under them must have
-// been read to its end, with the right hash, too.
-type ended struct {
-	ctx   context.Context // bounds Read, which has no place for it
-	r     io.Reader
-	under *checked
-}
-
-func (e *ended) Read(p []byte) (int, error) {
-	if err := context.Cause(e.ctx); err != nil {
-		return 0, err
-	}
-	n, err := e.r.Read(p)
-	if err == io.EOF {
-		if bad := e.under.finish(); bad != nil {
-			return 0, bad
-		}
-	} else if err != nil && e.under.err != nil && e.under.err != io.EOF {
-		err = e.under.err // why the object could not be read, rather than what a processor made of it
-	}
-	return n, err
+	return back.all(ctx, a.row().Choices.Jobs, r.Read)
 }
 
 // swap checks what was filled, records it in the ledger under the token, and commits.

@@ -12,28 +12,31 @@ import (
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
 
-// copyOf is one chosen storage over a whole attempt: it holds every part so far, or err says why not.
+// copyOf is one chosen storage over a whole attempt: it holds every part so far, or err says why not. While parts are
+// written, err is guarded by the upload.
 type copyOf struct {
 	name  string
 	store storage.Storage
 	err   error
 }
 
-// upload streams the parts of one attempt into all chosen storages.
+// upload streams the parts of one attempt into all chosen storages. Several parts may be streamed at the same time.
 type upload struct {
 	dir    string // of the attempt
 	copies []*copyOf
 	need   int // copies without which the attempt is lost
 	chain  []processor.Processor
 	stall  time.Duration
-	rate   int64 // bytes per second from the source; 0 = no limit
-	// hooks, called from the goroutine that calls part: before the first raw byte, before the first byte goes to a
-	// storage, with the raw bytes, with the bytes that a storage has read (from its own goroutine)
+	rate   int64 // bytes per second from the source, for one part; 0 = no limit
+	// hooks, called from the goroutine that calls part: before the first raw byte of a part, before its first byte goes to
+	// a storage, with the raw bytes, with the bytes that a storage has read (from its own goroutine)
 	onRaw    func() error
 	onStore  func() error
 	countRaw func(n int)
 	watch    func(name string, size func() int64)
-	made     int // most blocks that any part had under way, for the test of the bound
+
+	mu   sync.Mutex
+	made int // most blocks that any part had under way, for the test of the bound
 }
 
 // produce writes one part to w and returns nil only when the part is whole.
@@ -124,13 +127,19 @@ func (u *upload) open(ctx context.Context, cancel context.CancelCauseFunc, name 
 	}
 	return f, func(stored *meter) {
 		wg.Wait()
+		u.mu.Lock()
+		defer u.mu.Unlock()
 		u.made = max(u.made, f.pool.made)
 		for i, c := range living {
 			s := f.sinks[i]
 			s.cancel(nil)
-			if c.err = s.failure(); c.err == nil && s.size.Load() != stored.n && context.Cause(ctx) == nil {
-				c.err = &storageError{name: c.name, err: fmt.Errorf("took %d of %d bytes", s.size.Load(), stored.n)}
-				s.fail(c.err)
+			err := s.failure()
+			if err == nil && s.size.Load() != stored.n && context.Cause(ctx) == nil {
+				err = &storageError{name: c.name, err: fmt.Errorf("took %d of %d bytes", s.size.Load(), stored.n)}
+				s.fail(err)
+			}
+			if c.err == nil { // the first reason stays, of whichever part
+				c.err = err
 			}
 		}
 	}
@@ -160,6 +169,8 @@ func (u *upload) put(f *fanout, s *sink, c *copyOf, name string, cancel context.
 
 // living are the copies that hold every part so far.
 func (u *upload) living() []*copyOf {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	var out []*copyOf
 	for _, c := range u.copies {
 		if c.err == nil {
@@ -167,4 +178,24 @@ func (u *upload) living() []*copyOf {
 		}
 	}
 	return out
+}
+
+// enough fails, with the first reason, when too few copies hold every part: two parts that were streamed at the same time
+// may each have lost another storage.
+func (u *upload) enough() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	whole := 0
+	var first error
+	for _, c := range u.copies {
+		if c.err == nil {
+			whole++
+		} else if first == nil {
+			first = c.err
+		}
+	}
+	if whole < u.need {
+		return first
+	}
+	return nil
 }

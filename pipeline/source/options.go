@@ -26,6 +26,10 @@ type DumpOptions struct {
 	ExcludeRows    []string `json:"exclude_rows,omitempty"`    // tables that are dumped empty
 	SchemaOnly     bool     `json:"schema_only,omitempty"`     // no rows and no large objects
 
+	// Jobs is how many streams the rows are divided among, at most MaxStreams; 0 and 1 make one archive. The largest tables are
+	// spread over the streams by size; a table is never divided. Each stream is a session and a process. Not for FormatPlain.
+	Jobs int `json:"jobs,omitempty"`
+
 	// NoLargeObjects leaves large objects out. They belong to no schema or table, so that filters leave them in.
 	NoLargeObjects bool `json:"no_large_objects,omitempty"`
 	// NoSubscriptions leaves subscriptions out, which only a superuser can dump. Chosen schemas and tables do so too.
@@ -73,6 +77,11 @@ type RestoreChoices struct {
 	NoSubscriptions bool `json:"no_subscriptions,omitempty"`  // logical replication does not go on from the copy
 	NoEventTriggers bool `json:"no_event_triggers,omitempty"` // not together with InPlace
 	SchemaOnly      bool `json:"schema_only,omitempty"`       // no rows and no large objects
+
+	// Jobs is how many sessions restore at the same time: streams of rows, if the backup has several, then indexes and
+	// constraints. 0: as many as the backup has streams; at most MaxStreams. More than one is not for InPlace, which is one
+	// transaction, nor for FormatPlain.
+	Jobs int `json:"jobs,omitempty"`
 
 	Schemas []string `json:"schemas,omitempty"` // only what is in these, by name; their rights are not restored
 	// Tables restores only these tables, views and sequences, by name without schema. Their indexes, constraints and

@@ -9,7 +9,7 @@ import (
 
 // Names of the parts a PostgreSQL dump consists of. Part names are relative object names (lower case, no slash).
 const (
-	PartData     = "data"         // the archive itself, in the format that Info says
+	PartData     = "data"         // the archive itself, in the format that Info says; see PartPre for several
 	PartDatabase = "database.sql" // what an archive leaves out: owner, rights and settings of the database
 	PartGlobals  = "globals.sql"  // roles and tablespaces of the whole server; for people, a restore does not run it
 )
@@ -49,7 +49,14 @@ type Source interface {
 	Settle(ctx context.Context, a Attempt, prepared Prepared) (Outcome, error)
 }
 
-// A Dump is one consistent picture of a database, streamed part by part. Not safe for concurrent use.
+// An Identifier is a Source that can tell which server it is on.
+type Identifier interface {
+	// Identity returns what no two servers share and a server never changes ("" when it may not be read).
+	Identity(ctx context.Context) (string, error)
+}
+
+// A Dump is one consistent picture of a database, streamed part by part. Not safe for concurrent use, but that parts
+// which hold rows (IsStream) and follow each other in Parts may be written at the same time.
 type Dump interface {
 	// Parts lists the parts in the order in which they must be written; PartData is among them.
 	Parts() []string
@@ -76,6 +83,7 @@ type Info struct {
 	Locale        Locale            // how the database sorts and classifies text
 	Extensions    map[string]string // name → version
 	Options       DumpOptions       `json:",omitzero"`  // what was asked for
+	Streams       int               `json:",omitempty"` // parts that hold rows, beside PartPre and PartPost; 0: one archive holds all
 	Schemas       []string          `json:",omitempty"` // that hold what was dumped; nil: unknown, or too many to list
 	Roles         []string          `json:",omitempty"` // that own something in it or have rights on it; nil: unknown
 	Counts        map[string]int64  `json:",omitempty"` // kind of object → how many it holds; nil: unknown
@@ -115,9 +123,10 @@ type Prepared struct {
 	InPlace bool `json:"in_place,omitempty"`
 }
 
-// A Restore is one attempt to fill a new database and to swap it in. Not safe for concurrent use.
+// A Restore is one attempt to fill a new database and to swap it in. Not safe for concurrent use, but that parts of one
+// stage may be read at the same time.
 type Restore interface {
-	// Read consumes one part (PartData, then PartDatabase when the backup has it). An error of r (a cut stream, a hash
+	// Read consumes one part, in the order of Stages. An error of r (a cut stream, a hash
 	// that does not fit) must arrive before end of input is taken for the end: Read then fails and nothing is kept.
 	Read(ctx context.Context, part string, r io.Reader) error
 	// Check compares what is in the new database with the archive's list and returns what Commit will swap.

@@ -26,7 +26,10 @@ type dump struct {
 	close    sync.Once
 }
 
-var _ source.Chooser = (*Source)(nil)
+var (
+	_ source.Chooser    = (*Source)(nil)
+	_ source.Identifier = (*Source)(nil)
+)
 
 // Dump implements source.Source. Missing rights and programs are found here, before the first byte.
 func (s *Source) Dump(ctx context.Context, a source.Attempt) (source.Dump, error) {
@@ -146,6 +149,22 @@ func (d *dump) Close() error {
 	return nil
 }
 
+// identityQuery reads the identifier of the server, which is a right that can be taken away; a backup is good without it.
+const identityQuery = `SELECT CASE WHEN has_function_privilege('pg_control_system()', 'EXECUTE')
+	THEN (SELECT system_identifier::text FROM pg_control_system()) ELSE '' END`
+
+// Identity implements source.Identifier.
+func (s *Source) Identity(ctx context.Context) (string, error) {
+	conn, err := s.maintain(ctx, source.Attempt{Task: "identity", Token: 1})
+	if err != nil {
+		return "", err
+	}
+	defer conn.close()
+	var id string
+	err = conn.QueryRow(ctx, identityQuery).Scan(&id)
+	return id, s.wrap(ctx, err, "ask the server of database %q who it is", s.Database())
+}
+
 // describe reads what a manifest says about the server and the database.
 func (s *Source) describe(ctx context.Context, conn *session) (source.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -159,10 +178,7 @@ func (s *Source) describe(ctx context.Context, conn *session) (source.Info, erro
 		return info, err
 	}
 	info.ServerVersion, _, _ = strings.Cut(info.ServerVersion, " ") // "15.18 (Debian 15.18-1)"
-	// Reading the identifier is a right that can be taken away; the backup is good without it.
-	err = conn.QueryRow(ctx, `SELECT CASE WHEN has_function_privilege('pg_control_system()', 'EXECUTE')
-		THEN (SELECT system_identifier::text FROM pg_control_system()) ELSE '' END`).Scan(&info.SystemID)
-	if err != nil {
+	if err := conn.QueryRow(ctx, identityQuery).Scan(&info.SystemID); err != nil {
 		return info, err
 	}
 	rows, err := conn.Query(ctx, `SELECT extname, extversion FROM pg_extension`)
