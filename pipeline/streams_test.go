@@ -74,10 +74,10 @@ func TestStreamFails(t *testing.T) {
 // Each of two storages loses another stream: although `any` is satisfied for each stream, no storage has the backup.
 func TestStreamsLoseDifferentStorages(t *testing.T) {
 	inRig(t, func(r *rig) {
-		r.server.streams = 2
+		r.server.streams = 3
 		r.start("n1", nil, faults{
-			"one": {storagetest.Break(storagetest.Put, 50_000, permanent()).On("/data")},
-			"two": {storagetest.Break(storagetest.Put, 50_000, permanent()).On("/data-2")},
+			"one": {storagetest.Break(storagetest.Put, 5_000, permanent()).On("/data-2")},
+			"two": {storagetest.Break(storagetest.Put, 5_000, permanent()).On("/data-3")},
 		})
 		task := r.awaitState(r.backup("any").ID, ledger.Failed)
 		if !strings.Contains(task.Error, "boom") {
