@@ -33,7 +33,9 @@ func (w *Worker) watchCancels(ctx context.Context) {
 func (w *Worker) runningIDs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.running))
+	ids := append(slices.Collect(maps.Keys(w.running)), slices.Collect(maps.Keys(w.waiting))...)
+	slices.Sort(ids)
+	return ids
 }
 
 func (w *Worker) cancelIfAsked(ctx context.Context, id string) {
@@ -42,12 +44,16 @@ func (w *Worker) cancelIfAsked(ctx context.Context, id string) {
 	case errors.Is(err, ledger.ErrNotFound) || ctx.Err() != nil:
 	case err != nil:
 		w.cfg.Logger.WarnContext(ctx, "cancel requests not read", "task", id, "err", err)
-	case t.CancelBy != "":
+	case t.CancelBy != "" || t.State.Final():
 		w.mu.Lock()
-		end := w.running[id]
+		end, goOn := w.running[id], w.waiting[id]
+		delete(w.waiting, id)
 		w.mu.Unlock()
-		if end != nil {
+		if end != nil && t.CancelBy != "" {
 			end(&cancelError{by: t.CancelBy})
+		}
+		if goOn != nil {
+			goOn()
 		}
 	}
 }

@@ -6,19 +6,25 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 )
 
 // Config configures a Worker. Zero values mean the defaults named here.
 type Config struct {
-	Ledger  ledger.Ledger // required
-	Locker  Locker        // required
-	Gate    Gate          // required
-	Catalog Catalog       // what this node can work with; tasks that need more are left to other nodes
+	Ledger  ledger.Ledger    // required
+	Locks   component.Locks  // required
+	Claims  component.Claims // required
+	Gate    Gate             // required
+	Catalog Catalog          // what this node can work with; tasks that need more are left to other nodes
 
 	// MaxConcurrent is how many tasks of one type run here at once, 1 to 64; default 2. Each create takes about 1 MiB
 	// per storage besides what its processors take.
 	MaxConcurrent int
+	// Limit bounds the time of one attempt; an attempt past it is reverted and the task has failed. 0 is no limit.
+	Limit time.Duration
+	// Paused tells that no task of a component shall be begun now; nil = never. It must not block.
+	Paused func(component string) bool
 	// RateLimit bounds the bytes per second read from one source; 0 is no limit.
 	RateLimit int64
 	// KeepOld is how long the database that a restore replaced is kept as the undo; 0 drops it with the swap.
@@ -51,14 +57,14 @@ func (c *Config) complete() error {
 	switch {
 	case c.Ledger == nil:
 		return errors.New("pipeline worker: Ledger is missing")
-	case c.Locker == nil:
-		return errors.New("pipeline worker: Locker is missing")
+	case c.Locks == nil || c.Claims == nil:
+		return errors.New("pipeline worker: Locks or Claims is missing")
 	case c.Gate == nil:
 		return errors.New("pipeline worker: Gate is missing")
 	case c.MaxConcurrent < 0 || c.MaxConcurrent > 64:
 		return fmt.Errorf("pipeline worker: MaxConcurrent is %d: want 1 to 64", c.MaxConcurrent)
-	case c.RateLimit < 0 || c.KeepOld < 0 || c.StopGrace < 0:
-		return errors.New("pipeline worker: RateLimit, KeepOld and StopGrace are not negative")
+	case c.RateLimit < 0 || c.KeepOld < 0 || c.StopGrace < 0 || c.Limit < 0:
+		return errors.New("pipeline worker: RateLimit, KeepOld, StopGrace and Limit are not negative")
 	}
 	if _, err := c.Catalog.Processors.Chain(c.Catalog.Chain); err != nil {
 		return fmt.Errorf("pipeline worker: %w", err)
@@ -66,6 +72,10 @@ func (c *Config) complete() error {
 	if c.MaxConcurrent == 0 {
 		c.MaxConcurrent = 2
 	}
+	if c.Paused == nil {
+		c.Paused = func(string) bool { return false }
+	}
+	orDefault(&c.Limit, noLimit)
 	orDefault(&c.StallAfter, 2*time.Minute)
 	orDefault(&c.CleanupWithin, time.Minute)
 	orDefault(&c.PollEvery, 10*time.Second)
@@ -80,6 +90,9 @@ func (c *Config) complete() error {
 	}
 	return nil
 }
+
+// noLimit is a limit that nothing reaches.
+const noLimit = 10 * 365 * 24 * time.Hour
 
 func orDefault(d *time.Duration, value time.Duration) {
 	if *d <= 0 {

@@ -1,12 +1,12 @@
 // Package pipeline makes and restores backups as tasks that survive the death of the node that runs them. It moves bytes
 // from a source through processors into storages and knows nothing of clusters: what it needs of a group reaches it
-// through two small interfaces, Locker (claims with tokens) and Gate (does this node's run stand), and a ledger.
+// through the small interfaces of package component (locks, claims with tokens, does this node's run stand), and a ledger.
 //
 //	p, err := pipeline.NewPlanner(pipeline.PlannerConfig{Ledger: led, Catalog: catalog, Require: "all", MaxAttempts: 3})
 //	task, err := p.PlanBackup(ctx, pipeline.BackupRequest{Database: "shop"})
 //
-//	w, err := pipeline.NewWorker(pipeline.Config{Ledger: led, Locker: locker, Gate: gate, Catalog: catalog})
-//	err = w.Start(ctx) // claims planned tasks until Stop
+//	w, err := pipeline.NewWorker(pipeline.Config{Ledger: led, Locks: group, Claims: group, Gate: group, Catalog: catalog})
+//	err = w.Start(ctx) // one autonomous component per task type claims planned tasks, until Stop
 //
 //	// in a recovery action, under a fence, for each orphaned claim that was adopted:
 //	verdict, err := w.Recover(ctx, guard, node)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/processor"
 	"github.com/fencepost/fencepost/pipeline/source"
@@ -29,6 +30,8 @@ func endOf(err error, t ledger.Task) ending {
 		return ending{state: ledger.Cancelled, reason: byHand.Error()}
 	case errors.Is(err, errStopping):
 		return ending{state: ledger.Planned, giveBack: true}
+	case errors.Is(err, component.ErrTimeLimit):
+		return ending{state: ledger.Failed, reason: sentence(err), hint: "see what held it up, or allow it more time"}
 	case errors.Is(err, context.Canceled):
 		return ending{handsOff: true, reason: sentence(err)}
 	case passing(err) && t.OnFailure == "rerun" && t.Attempt < t.MaxAttempts:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
 	"github.com/fencepost/fencepost/pipeline/storage"
@@ -13,7 +14,7 @@ import (
 
 // Reasons for which an attempt ends; they are causes of its context or results of its chain.
 var (
-	errStopping = errors.New("node is stopping")
+	errStopping = component.ErrStopping
 	errCorrupt  = errors.New("object is not what the manifest says")
 	errEmpty    = errors.New("dump is empty")
 	errExpired  = errors.New("restore was not begun in time")

@@ -162,7 +162,7 @@ func TestZombieBeforeLedgerWriteIsAdopted(t *testing.T) {
 		if verdict != Settled {
 			r.Fatalf("verdict %d, want settled by adoption", verdict)
 		}
-		r.must(heir.Complete(r.Context(), claim))
+		r.must(heir.EndClaim(r.Context(), claim, true))
 		close(goOn)
 		r.wantNoClaims()
 		if !zombie.states.refused(ledger.ErrFenced) {
@@ -199,7 +199,7 @@ func TestRecoverWithOneManifest(t *testing.T) {
 					r.Fatalf("verdict %d, want %d", verdict, want)
 				}
 				if want == Settled {
-					r.must(heir.Complete(r.Context(), claim))
+					r.must(heir.EndClaim(r.Context(), claim, true))
 					r.wantWhole("one", old.Token)
 					b := r.wantEntry(old.Backup, ledger.BackupCompleted)
 					if b.Copies[0].State != "present" || b.Copies[1].State != "missing" {

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded/embeddedtest"
@@ -35,6 +36,9 @@ type rig struct {
 	server *fakeServer
 	disks  map[string]*mem.Storage
 	nodes  []*node
+
+	mu    sync.Mutex
+	locks map[string]*held
 }
 
 // node is one worker with its run, locker and gate.
@@ -59,7 +63,7 @@ func inRig(t *testing.T, test func(r *rig)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &rig{T: t, store: store, led: led, server: newServer(), disks: map[string]*mem.Storage{"one": mem.New(), "two": mem.New()}}
+		r := &rig{T: t, store: store, led: led, server: newServer(), disks: map[string]*mem.Storage{"one": mem.New(), "two": mem.New()}, locks: map[string]*held{}}
 		defer func() {
 			for _, n := range r.nodes {
 				n.close(errors.New("test is over"))
@@ -83,7 +87,7 @@ func (r *rig) node(name string, edit func(*Config), faults map[string][]*storage
 	procs, err := processor.NewRegistry(zs)
 	r.must(err)
 	cfg := Config{
-		Ledger: n.states, Locker: n, Gate: n, Writer: "test",
+		Ledger: n.states, Locks: n, Claims: n, Gate: n, Writer: "test",
 		Catalog: Catalog{
 			Sources: map[string]source.Source{"shop": r.server}, Storages: map[string]storage.Storage{},
 			Processors: procs, Chain: []string{zstd.Name},
@@ -116,8 +120,8 @@ func (r *rig) must(err error) {
 	}
 }
 
-// Claim implements Locker.
-func (n *node) Claim(_ context.Context, component, item string, roundTrip int) (Claim, error) {
+// TryClaim implements component.Claims.
+func (n *node) TryClaim(_ context.Context, component, item string, roundTrip int) (Claim, error) {
 	token, err := n.r.store.Claim(component, item, n.run)
 	if errors.Is(err, ledgertest.ErrHeld) {
 		return Claim{}, ErrBusy
@@ -125,24 +129,78 @@ func (n *node) Claim(_ context.Context, component, item string, roundTrip int) (
 	return Claim{Component: component, Item: item, RoundTrip: roundTrip, Token: token}, err
 }
 
-// Complete implements Locker.
-func (n *node) Complete(_ context.Context, c Claim) error {
+// EndClaim implements component.Claims.
+func (n *node) EndClaim(_ context.Context, c Claim, _ bool) error {
 	n.r.store.Release(c.Component, c.Item, n.run, c.Token)
 	return nil
 }
 
-// Abandon implements Locker.
-func (n *node) Abandon(ctx context.Context, c Claim) error { return n.Complete(ctx, c) }
+// LockPoll implements component.Locks. A lock ends with the run of its holder.
+func (n *node) LockPoll(ctx context.Context, name string) (component.Unlock, error) {
+	return n.r.lock(ctx, component.PollLock(name), n.held)
+}
+
+// LockRun implements component.Locks.
+func (n *node) LockRun(_ context.Context, name string, seat int) (component.Unlock, error) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	unlock, err := n.r.lock(now, component.RunLock(name, n.name, seat), n.held)
+	if err != nil {
+		return nil, ErrBusy
+	}
+	return unlock, nil
+}
+
+// lock takes a lock of the group, and waits for it until ctx ends.
+func (r *rig) lock(ctx context.Context, name string, holder context.Context) (component.Unlock, error) {
+	for {
+		r.mu.Lock()
+		l, taken := r.locks[name]
+		if !taken || l.holder.Err() != nil {
+			l = &held{holder: holder, free: make(chan struct{})}
+			r.locks[name] = l
+			r.mu.Unlock()
+			return func(context.Context) error {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if r.locks[name] == l {
+					delete(r.locks, name)
+				}
+				close(l.free)
+				return nil
+			}, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-l.free:
+		case <-l.holder.Done():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// held is a lock that somebody holds.
+type held struct {
+	holder context.Context // ends with the run
+	free   chan struct{}
+}
 
 // Standing implements Gate.
-func (n *node) Standing(ctx context.Context) (Standing, context.Context, error) {
+func (n *node) Standing(ctx context.Context) (context.Context, error) {
 	if n.held.Err() != nil {
-		return Standing{}, nil, errors.New("run is closed")
+		return nil, errors.New("run is closed")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	context.AfterFunc(n.held, func() { cancel(context.Cause(n.held)) })
-	return Standing{Node: n.name, Run: n.run}, ctx, nil
+	return ctx, nil
 }
+
+// Self implements Gate.
+func (n *node) Self() Standing { return Standing{Node: n.name, Run: n.run} }
+
+// AwaitHeld implements Gate.
+func (n *node) AwaitHeld(ctx context.Context) error { return ctx.Err() }
 
 // AwaitUnfenced implements Gate.
 func (n *node) AwaitUnfenced(ctx context.Context, _ string) error {

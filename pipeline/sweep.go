@@ -94,7 +94,7 @@ func (w *Worker) sweepBackup(ctx context.Context, st storage.Storage, b ledger.B
 // sweepLoop sweeps at intervals until ctx ends.
 func (w *Worker) sweepLoop(ctx context.Context) {
 	for pause(ctx, w.cfg.SweepEvery) == nil {
-		if _, _, err := w.cfg.Gate.Standing(ctx); err != nil {
+		if w.cfg.Gate.Self().Run == "" {
 			continue
 		}
 		if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {

@@ -7,26 +7,26 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 )
 
-// Worker claims planned tasks and runs them. New builds it, Start starts its goroutines, Stop waits for all of them.
-// Stop may come first, and more than once.
+// Worker does tasks: for each type it runs an autonomous component, whose items are the tasks of that type. New builds it,
+// Start starts its goroutines, Stop waits for all of them. Stop may come first, and more than once.
 type Worker struct {
-	cfg   Config
-	slots map[ledger.TaskType]chan struct{}
-	wakes map[ledger.TaskType]chan struct{}
-	look4 chan struct{} // wakes the watcher of cancel requests
+	cfg     Config
+	runners map[ledger.TaskType]*component.Runner
+	look4   chan struct{} // wakes the watcher of cancel requests
 
 	mu      sync.Mutex
 	state   lifeState
 	base    context.Context // ends when everything must end; of Start
 	endBase context.CancelFunc
 	loops   sync.WaitGroup
-	endLoop context.CancelFunc // ends the claiming of new tasks
-	tasks   sync.WaitGroup
+	endLoop context.CancelFunc // ends the sweeps
 	running map[string]context.CancelCauseFunc
-	due     map[string]dueAt // tasks that failed for a passing reason, or are stray: when this node may try again
+	waiting map[string]context.CancelFunc // adopted tasks without a place yet: has one go on without
+	due     map[string]dueAt              // tasks that failed for a passing reason, or are stray: when this node may try again
 	stopped chan struct{}
 }
 
@@ -52,19 +52,68 @@ func NewWorker(cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{
-		cfg: cfg, look4: make(chan struct{}, 1),
-		slots: map[ledger.TaskType]chan struct{}{}, wakes: map[ledger.TaskType]chan struct{}{},
-		running: map[string]context.CancelCauseFunc{}, due: map[string]dueAt{}, stopped: make(chan struct{}),
+		cfg: cfg, look4: make(chan struct{}, 1), runners: map[ledger.TaskType]*component.Runner{},
+		running: map[string]context.CancelCauseFunc{}, waiting: map[string]context.CancelFunc{}, due: map[string]dueAt{},
+		stopped: make(chan struct{}),
 	}
 	for _, t := range taskTypes() {
-		w.slots[t] = make(chan struct{}, cfg.MaxConcurrent)
-		w.wakes[t] = make(chan struct{}, 1)
+		r, err := component.New(w.component(t))
+		if err != nil {
+			return nil, fmt.Errorf("pipeline worker: %w", err)
+		}
+		w.runners[t] = r
 	}
 	return w, nil
 }
 
+// component is how tasks of one type are done: each at a place of its own, so that a long one keeps none of the others
+// waiting. What became of a task is in its row, so that nothing of fairness is the component's.
+func (w *Worker) component(t ledger.TaskType) component.Config {
+	name := Component(t)
+	return component.Config{
+		Component: name, Node: w.cfg.Gate.Self().Node, Trigger: trigger(t), NoRetry: true, Procedure: component.One,
+		SimultaneousProcesses: w.cfg.MaxConcurrent, Peek: true, Paused: func() bool { return w.cfg.Paused(name) },
+		Worker: doer{w}, Locks: w.cfg.Locks, Claims: claims{w.cfg.Claims, w}, Gate: w.cfg.Gate, Index: candidates{w, t}, Store: rows{w},
+		Limit: w.cfg.Limit, Grace: w.cfg.CleanupWithin, Settle: w.cfg.CleanupWithin, Every: w.cfg.PollEvery,
+		Fairness: component.Fairness{BackOff: w.cfg.RetryAfter, MaxBackOff: w.cfg.RetryAfter << 6, QuarantineAfter: -1},
+		Now:      w.cfg.Now, Logger: w.cfg.Logger,
+	}
+}
+
+// claims are those of the group, and tell the worker of refused ones.
+type claims struct {
+	component.Claims
+	w *Worker
+}
+
+func (c claims) TryClaim(ctx context.Context, component, item string, roundTrip int) (Claim, error) {
+	got, err := c.Claims.TryClaim(ctx, component, item, roundTrip)
+	if err != nil {
+		c.w.refused(item)
+	}
+	return got, err
+}
+
 // taskTypes are those that a Worker runs.
 func taskTypes() []ledger.TaskType { return []ledger.TaskType{ledger.Create, ledger.Restore} }
+
+// Components are the names of the components that a Worker runs.
+func Components() []string {
+	var names []string
+	for _, t := range taskTypes() {
+		names = append(names, Component(t))
+	}
+	return names
+}
+
+// Runners are the runners of the worker's components, by name, for those who look at them.
+func (w *Worker) Runners() map[string]*component.Runner {
+	out := make(map[string]*component.Runner, len(w.runners))
+	for t, r := range w.runners {
+		out[Component(t)] = r
+	}
+	return out
+}
 
 // Start begins to claim tasks and returns at once. The end of ctx ends everything at once, without reverting; Stop is
 // the polite way. ErrStopped after Stop; a second Start is an error.
@@ -84,9 +133,18 @@ func (w *Worker) Start(ctx context.Context) error {
 	w.loops.Go(func() { w.relay(loop) })
 	w.loops.Go(func() { w.watchCancels(w.base) })
 	w.loops.Go(func() { w.sweepLoop(loop) })
-	for _, t := range taskTypes() {
-		w.loops.Go(func() { w.claimLoop(loop, t) })
+	for _, r := range w.runners {
+		if err := r.Start(w.base); err != nil {
+			return fmt.Errorf("start worker: %w", err)
+		}
+		r.Wake()
 	}
+	base := w.base
+	context.AfterFunc(base, func() {
+		for _, r := range w.runners {
+			_ = r.Stop(base) // only says so: its context has ended
+		}
+	})
 	return nil
 }
 
@@ -109,31 +167,24 @@ func (w *Worker) Stop() {
 
 func (w *Worker) shutDown() {
 	w.endLoop()
-	idle := make(chan struct{})
-	go func() { w.tasks.Wait(); close(idle) }() // ends with the tasks, which are waited for below
-	if !waitFor(idle, w.cfg.StopGrace) {
-		w.mu.Lock()
-		for _, end := range w.running {
-			end(errStopping)
-		}
-		w.mu.Unlock()
-		waitFor(idle, w.cfg.CleanupWithin)
-	}
+	grace, cancel := context.WithTimeout(context.Background(), w.cfg.StopGrace)
+	w.eachRunner(func(r *component.Runner) error { return r.Drain(grace) })
+	cancel()
+	clean, cancel := context.WithTimeout(context.Background(), w.cfg.CleanupWithin)
+	w.eachRunner(func(r *component.Runner) error { return r.Stop(clean) })
+	cancel()
 	w.endBase()
-	<-idle
+	w.eachRunner(func(r *component.Runner) error { return r.Stop(context.Background()) })
 	w.loops.Wait()
 }
 
-// waitFor waits for done, but not longer than d.
-func waitFor(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
+// eachRunner does something to all runners side by side.
+func (w *Worker) eachRunner(do func(*component.Runner) error) {
+	var all sync.WaitGroup
+	for _, r := range w.runners {
+		all.Go(func() { _ = do(r) }) // that not all has ended is what the next step is for
 	}
+	all.Wait()
 }
 
 // relay passes the ledger's hints on to the loops.
@@ -148,9 +199,7 @@ func (w *Worker) relay(ctx context.Context) {
 				hints = nil // the polls go on
 				continue
 			}
-			for _, wake := range w.wakes {
-				nudge(wake)
-			}
+			w.wakeAll()
 			nudge(w.look4)
 		}
 	}
@@ -163,42 +212,9 @@ func nudge(ch chan struct{}) {
 	}
 }
 
-// spawn runs one task in a goroutine that Stop waits for. base ends when the worker must end; user ends also when end is
-// called, with that cause, and end is registered under id before run begins.
-func (w *Worker) spawn(id string, run func(base, user context.Context, end context.CancelCauseFunc)) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.state != started {
-		return ErrStopped
-	}
-	if _, ok := w.running[id]; ok {
-		return fmt.Errorf("run task %s: it runs here already", id)
-	}
-	base := w.base
-	user, end := context.WithCancelCause(base)
-	w.running[id] = end
-	w.tasks.Go(func() {
-		run(base, user, end)
-		w.mu.Lock()
-		delete(w.running, id)
-		w.mu.Unlock()
-		end(nil)
-		for _, wake := range w.wakes {
-			nudge(wake) // there is room again
-		}
-	})
-	return nil
-}
-
-// release ends a claim; when that fails the group still holds it for this run, and recovery finds it when the run ends.
-func (w *Worker) release(ctx context.Context, c Claim, done bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.CleanupWithin)
-	defer cancel()
-	give := w.cfg.Locker.Abandon
-	if done {
-		give = w.cfg.Locker.Complete
-	}
-	if err := give(ctx, c); err != nil {
-		w.cfg.Logger.WarnContext(ctx, "claim not released", "task", c.Item, "token", c.Token, "err", err)
+// wakeAll has every component look for tasks.
+func (w *Worker) wakeAll() {
+	for _, r := range w.runners {
+		r.Wake()
 	}
 }

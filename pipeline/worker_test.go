@@ -327,7 +327,7 @@ func TestNewWorkerChecksItsConfig(t *testing.T) {
 		n := r.node("n1", nil, nil)
 		for name, edit := range map[string]func(*Config){
 			"no ledger": func(c *Config) { c.Ledger = nil },
-			"no locker": func(c *Config) { c.Locker = nil },
+			"no claims": func(c *Config) { c.Claims = nil },
 			"no gate":   func(c *Config) { c.Gate = nil },
 			"many":      func(c *Config) { c.MaxConcurrent = 65 },
 			"negative":  func(c *Config) { c.StopGrace = -1 },

@@ -19,6 +19,7 @@ const (
 	lost                   // dropped, nothing was written
 	notStored              // the store could not be used
 	notStopped             // still claimed
+	kept                   // ended, and still claimed: for recovery
 )
 
 // result is what a child tells its tick.
@@ -42,6 +43,8 @@ func (s result) counts() (c Counts) {
 		c.Lost = 1
 	case s.kind == notStored:
 		c.NotStored = 1
+	case s.kind == kept:
+		c.Kept = 1
 	default:
 		c.NotStopped = 1
 	}
@@ -76,7 +79,7 @@ func (r *Runner) child(ctx, run context.Context, c claimed, k *tickets) result {
 func (r *Runner) freeClaim(c claimed, wasStuck bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.occupied--
+	r.leave(1)
 	if wasStuck {
 		delete(r.stuck, c.claim)
 		r.total.NotStopped--

@@ -16,6 +16,7 @@ type Procedure int
 // Procedures.
 const (
 	// One item per tick. Up to SimultaneousProcesses ticks go on at once on a node: call RunOnce three times for three.
+	// Start has a timer for each of them, so that an item that takes long keeps none of the other places waiting.
 	One Procedure = 1
 	// Many items per tick, up to SimultaneousProcesses, side by side; one tick at a time on a node.
 	Many Procedure = 2
@@ -36,6 +37,11 @@ type Config struct {
 	SimultaneousProcesses int
 	// Able tells whether this node can work on an item (labels, versions, reach); nil = on any. It must not block.
 	Able func(Item) bool
+	// Paused tells that nothing new shall be claimed now; nil = never. What is claimed goes on. It must not block.
+	Paused func() bool
+	// Peek has a tick ask the index before it takes the poll lock, and end there when nothing is wanted: a component that
+	// is mostly idle, on many nodes, then costs the group nothing.
+	Peek bool
 
 	Worker Worker // required
 	Locks  Locks  // required
@@ -62,7 +68,7 @@ type Config struct {
 
 	// Every is the time from the start of one tick of Start's timer to the next; default 1 min. After a tick that had no
 	// room for more and no failure the next one follows at once, if Trigger has Event among Future or Old, so that what
-	// is done is not wanted again.
+	// is done is not wanted again. It comes earlier when an item's time does (Record.NotBefore, if the index tells).
 	Every  time.Duration
 	Jitter float64 // Every varies by up to this share either way, 0 to 0.9; default 0.1, negative = none
 

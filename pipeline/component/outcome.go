@@ -13,7 +13,7 @@ const (
 	ExitDone       ExitCode = 0 // done, or nothing to do
 	ExitFailed     ExitCode = 1 // some item failed
 	ExitCannotRun  ExitCode = 2 // a lock, the index or the store could not be used
-	ExitBusy       ExitCode = 3 // the component runs here already, or others hold the poll lock
+	ExitBusy       ExitCode = 3 // the component runs here already, is paused, or others hold the poll lock
 	ExitLeaseLost  ExitCode = 4 // this node's run does not stand, or was closed: results were dropped
 	ExitNotStopped ExitCode = 5 // some work is not proven to have stopped
 )
@@ -34,6 +34,7 @@ type Counts struct {
 	Lost        int // dropped: the claim was lost
 	NotStored   int // the store could not be used for the item
 	NotStopped  int // not proven to have ended; still claimed
+	Kept        int // ended, and left to recovery: ErrKeep
 }
 
 func (c *Counts) add(o Counts) {
@@ -48,6 +49,7 @@ func (c *Counts) add(o Counts) {
 	c.Lost += o.Lost
 	c.NotStored += o.NotStored
 	c.NotStopped += o.NotStopped
+	c.Kept += o.Kept
 }
 
 // Tick is what one run did.
@@ -56,8 +58,9 @@ type Tick struct {
 	Report   Report        // of all children
 	PollHeld time.Duration // how long it held the poll lock
 	Full     bool          // it claimed all that it had room for: there may be more to do
-	// Err is why nothing, or not all, was tried: ErrBusy, ErrLost, ErrStopped, ErrNotStopped, or a failure of a lock, the
-	// index or the store.
+	Next     time.Time     // when the first item that is not ready yet will be, if the index told; zero = unknown
+	// Err is why nothing, or not all, was tried: ErrBusy, ErrPaused, ErrLost, ErrStopped, ErrNotStopped, or a failure of a
+	// lock, the index or the store.
 	Err error
 }
 
@@ -69,7 +72,7 @@ func (t Tick) Code() ExitCode {
 		return ExitNotStopped
 	case t.Lost > 0 || errors.Is(t.Err, ErrLost):
 		return ExitLeaseLost
-	case t.Err != nil && !errors.Is(t.Err, ErrBusy), t.NotStored > 0:
+	case t.Err != nil && !errors.Is(t.Err, ErrBusy) && !errors.Is(t.Err, ErrPaused), t.NotStored > 0, t.Kept > 0:
 		return ExitCannotRun
 	case t.Failed > 0:
 		return ExitFailed

@@ -15,11 +15,13 @@ type Runner struct {
 	base context.Context // ends at Stop with ErrStopping
 	end  context.CancelCauseFunc
 	wake chan struct{}
+	shut chan struct{} // closed when nothing new is begun any more
 
 	mu       sync.Mutex
 	started  bool
 	stopped  bool
 	occupied int                // claims that are worked on or may be, the room that ticks have reserved included
+	freed    chan struct{}      // closed, and made anew, when occupied shrinks
 	stuck    map[Claim]struct{} // not proven to have stopped
 	total    Counts
 	skips    skips
@@ -31,7 +33,10 @@ func New(cfg Config) (*Runner, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, wake: make(chan struct{}, 1), stuck: make(map[Claim]struct{}), skips: make(skips)}
+	r := &Runner{
+		cfg: cfg, wake: make(chan struct{}, 1), shut: make(chan struct{}), freed: make(chan struct{}),
+		stuck: make(map[Claim]struct{}), skips: make(skips),
+	}
 	r.base, r.end = context.WithCancelCause(context.Background())
 	return r, nil
 }
@@ -50,11 +55,17 @@ func (r *Runner) Start(ctx context.Context) error {
 	r.started = true
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(r.base, func() { cancel(context.Cause(r.base)) })
-	r.running.Go(func() { r.loop(ctx) })
+	timers := 1
+	if r.cfg.Procedure == One {
+		timers = r.cfg.SimultaneousProcesses
+	}
+	for range timers {
+		r.running.Go(func() { r.loop(ctx) })
+	}
 	return nil
 }
 
-// Wake makes the timer tick now; a hint that there is work.
+// Wake makes a timer tick now; a hint that there is work.
 func (r *Runner) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -65,12 +76,31 @@ func (r *Runner) Wake() {
 // Stop claims nothing more, ends all work (context, grace, kill) and waits for its results to be stored and its claims
 // to be given back. When ctx ends first it is ErrNotStopped, and what is not proven to have ended keeps its claim.
 func (r *Runner) Stop(ctx context.Context) error {
-	r.mu.Lock()
-	r.stopped = true
-	r.mu.Unlock()
+	r.close()
 	r.end(ErrStopping)
+	return r.wait(ctx)
+}
+
+// Drain claims nothing more and waits for what runs to end by itself. When ctx ends first it is ErrNotStopped; Stop then
+// ends what still runs.
+func (r *Runner) Drain(ctx context.Context) error {
+	r.close()
+	return r.wait(ctx)
+}
+
+// close has nothing new begin.
+func (r *Runner) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.stopped = true
+		close(r.shut)
+	}
+}
+
+func (r *Runner) wait(ctx context.Context) error {
 	gone := make(chan struct{})
-	go func() {
+	go func() { // ends with the last child
 		r.running.Wait()
 		close(gone)
 	}()
@@ -117,27 +147,39 @@ func (r *Runner) loop(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+		case <-r.shut:
 		case <-r.wake:
 		case <-timer.C:
 		}
 		timer.Stop()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || isClosed(r.shut) {
 			return
 		}
 		began := time.Now()
 		t := r.RunOnce(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if t.Err != nil && !errors.Is(t.Err, ErrBusy) && !errors.Is(t.Err, ErrStopped) {
+		if t.Err != nil && ctx.Err() == nil && !errors.Is(t.Err, ErrBusy) && !errors.Is(t.Err, ErrStopped) && !errors.Is(t.Err, ErrPaused) {
 			r.cfg.Logger.WarnContext(ctx, "tick", "code", int(t.Code()), "err", t.Err)
 		}
-		wait = 0
-		if !r.cfg.eager() || !t.Full || t.Code() != ExitDone {
-			wait = max(r.interval()-time.Since(began), 0)
-		}
+		wait = r.until(t, began)
 	}
 }
+
+// until is how long the timer waits after a tick.
+func (r *Runner) until(t Tick, began time.Time) time.Duration {
+	took := time.Since(began)
+	switch {
+	case r.cfg.eager() && t.Full && t.Code() == ExitDone, errors.Is(t.Err, errFenced) && took >= r.cfg.PollWait:
+		return 0
+	}
+	wait := max(r.interval()-took, 0)
+	if !t.Next.IsZero() {
+		wait = min(wait, max(t.Next.Sub(r.cfg.Now()), minWait))
+	}
+	return wait
+}
+
+// minWait is the shortest wait for an item's time: clocks that differ a little make no busy loop.
+const minWait = 10 * time.Millisecond
 
 // interval is Every with its jitter.
 func (r *Runner) interval() time.Duration {
@@ -156,7 +198,36 @@ func (r *Runner) reserve(want int) int {
 func (r *Runner) free(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.leave(n)
+}
+
+// leave gives places back; r.mu is held.
+func (r *Runner) leave(n int) {
+	if n == 0 {
+		return
+	}
 	r.occupied -= n
+	close(r.freed)
+	r.freed = make(chan struct{})
+}
+
+// awaitRoom takes a place as soon as there is one. When ctx ends first it takes one that is not there: what was adopted
+// is brought to an end.
+func (r *Runner) awaitRoom(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		freed, room := r.freed, r.occupied < r.cfg.SimultaneousProcesses
+		if room || ctx.Err() != nil {
+			r.occupied++
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 func (r *Runner) count(c Counts) {

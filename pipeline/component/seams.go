@@ -20,6 +20,11 @@ var (
 	ErrStopping = errors.New("component is stopping")
 	// ErrNotStopped: work was told to end, was killed, and still is not proven to have ended. Its claim is kept.
 	ErrNotStopped = errors.New("work is not proven to have stopped")
+	// ErrKeep is an answer of Work.Wait: nothing runs any more, but what the work left behind is for recovery to settle.
+	// Nothing is stored and the claim is not given back; it ends with the run.
+	ErrKeep = errors.New("claim is kept for recovery")
+	// ErrPaused: an operator has paused the component.
+	ErrPaused = errors.New("component is paused")
 	// ErrStopped: the runner has been stopped.
 	ErrStopped = errors.New("component runner is stopped")
 )
@@ -72,7 +77,7 @@ type Gate interface {
 type Query struct {
 	Component string    // whose records are meant
 	Triggers  []Trigger // items that any of them wants
-	At        time.Time // items with Record.NotBefore after it are left out, and quarantined ones
+	At        time.Time // items with Record.NotBefore after it may be left out, and quarantined ones
 	Limit     int       // at most so many, in the order of Order
 }
 

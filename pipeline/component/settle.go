@@ -32,6 +32,9 @@ func (r *Runner) settle(ctx, run context.Context, c claimed, item Item, e ending
 	if run.Err() != nil {
 		return result{kind: lost, err: fmt.Errorf("%w: %w", ErrLost, context.Cause(run))}
 	}
+	if errors.Is(e.err, ErrKeep) {
+		return result{kind: kept, err: fmt.Errorf("work on %s: %w", item.ID, e.err)}
+	}
 	report, preserve := verdict(e, item.ID)
 	if report.Started.IsZero() {
 		report.Started = e.started

@@ -36,6 +36,10 @@ func (r *Runner) tick(ctx context.Context) (t Tick) {
 	tickets := &tickets{end: end}
 	tickets.take() // the tick's own; a stuck child keeps one
 	defer tickets.give()
+	if r.cfg.Paused != nil && r.cfg.Paused() {
+		t.Err = ErrPaused
+		return t
+	}
 	if err := r.unfenced(ctx); err != nil {
 		t.Err = err
 		return t
@@ -55,9 +59,14 @@ func (r *Runner) tick(ctx context.Context) (t Tick) {
 		t.Err = fmt.Errorf("all %d places are taken: %w", r.cfg.SimultaneousProcesses, r.whyFull())
 		return t
 	}
-	claimed := r.poll(ctx, room, &t)
+	var claimed []claimed
+	if !r.cfg.Peek || r.peek(ctx, &t) {
+		claimed = r.poll(ctx, room, &t)
+	}
 	r.free(room - len(claimed))
-	t.Full = len(claimed) == room
+	if t.Full = len(claimed) == room; t.Full && r.cfg.Procedure == One {
+		r.Wake() // another timer, for another place
+	}
 	r.children(ctx, run, claimed, &t, tickets)
 	return t
 }
@@ -69,12 +78,15 @@ func (r *Runner) whyFull() error {
 	return ErrBusy
 }
 
+// errFenced: the node's last run is being recovered.
+var errFenced = errors.New("the node's last run is being recovered")
+
 // unfenced waits a little for the node's fence to be lowered: a restarted node leaves its dead run's work alone.
 func (r *Runner) unfenced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.PollWait)
 	defer cancel()
 	if err := r.cfg.Gate.AwaitUnfenced(ctx, r.cfg.Component); err != nil {
-		return fmt.Errorf("%w: the node's last run is being recovered: %w", ErrBusy, err)
+		return fmt.Errorf("%w: %w: %w", ErrBusy, errFenced, err)
 	}
 	return nil
 }
@@ -106,6 +118,15 @@ type claimed struct {
 	claim Claim
 }
 
+// peek tells whether the index has anything for this node, without the poll lock.
+func (r *Runner) peek(ctx context.Context, t *Tick) bool {
+	items, err := r.query(ctx, t)
+	if err != nil {
+		t.Err = fmt.Errorf("query: %w", err)
+	}
+	return len(items) > 0
+}
+
 // poll is what happens under the poll lock: query, and claim up to room. Nothing is worked on before it has returned.
 func (r *Runner) poll(ctx context.Context, room int, t *Tick) []claimed {
 	wait, cancel := context.WithTimeout(ctx, r.cfg.PollWait)
@@ -125,7 +146,7 @@ func (r *Runner) poll(ctx context.Context, room int, t *Tick) []claimed {
 		r.unlock("poll lock", unlock)
 		t.PollHeld = time.Since(began)
 	}()
-	items, err := r.query(ctx)
+	items, err := r.query(ctx, t)
 	if err != nil {
 		t.Err = fmt.Errorf("query: %w", err)
 		return nil
@@ -134,7 +155,7 @@ func (r *Runner) poll(ctx context.Context, room int, t *Tick) []claimed {
 	return r.claim(ctx, items, room, began.Add(r.cfg.PollHold), t)
 }
 
-func (r *Runner) query(ctx context.Context) ([]Item, error) {
+func (r *Runner) query(ctx context.Context, t *Tick) ([]Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.PollWait)
 	defer cancel()
 	now := r.cfg.Now()
@@ -142,7 +163,19 @@ func (r *Runner) query(ctx context.Context) ([]Item, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Next = firstReady(items, now)
 	return r.wanted(Order(items, now)), nil
+}
+
+// firstReady is when the first of the items that only wait for their time will be ready; zero when none does.
+func firstReady(items []Item, now time.Time) (first time.Time) {
+	for _, it := range items {
+		at := it.Record.NotBefore
+		if !it.Record.Quarantined && at.After(now) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
 }
 
 // wanted leaves out what this node cannot do or leaves alone for now.

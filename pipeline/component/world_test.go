@@ -139,7 +139,7 @@ func startRunner(t *testing.T, p *proc, i int, chance func(int) bool, span func(
 	})
 	cfg.Procedure, cfg.SimultaneousProcesses = Many, 4
 	if i > 0 {
-		cfg.Procedure, cfg.SimultaneousProcesses = One, 3
+		cfg.Procedure, cfg.SimultaneousProcesses, c.beside = One, 3, true
 	}
 	cfg.Every, cfg.Fairness = 10*time.Second, Fairness{BackOff: 5 * time.Second, QuarantineAfter: -1}
 	cfg.Random = func() float64 { return float64(span(1000)) / 1000 }

@@ -45,6 +45,9 @@ type App struct {
 	stopErr  error
 }
 
+// components are the recovery components of this daemon, named like the work they do.
+var components = pipeline.Components()
+
 // work is what the node does once it stands.
 type work struct {
 	ledger  ledger.Ledger
@@ -227,7 +230,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	c := a.cfg
 	w := &work{ledger: led}
 	w.worker, err = pipeline.NewWorker(pipeline.Config{
-		Ledger: led, Locker: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, RateLimit: int64(c.Backup.RateLimit),
+		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, RateLimit: int64(c.Backup.RateLimit),
 		KeepOld: c.Restore.KeepOld, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
 	})
 	if err != nil {

@@ -10,15 +10,13 @@ import (
 
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/recovery"
 	"github.com/fencepost/fencepost/signals"
 )
 
-// components are the recovery components of this daemon, named like the work they do.
-var components = []string{pipeline.Component(ledger.Create), pipeline.Component(ledger.Restore)}
-
-// bridge joins the pipeline to the group: claims and standing one way, recoveries the other.
+// bridge joins the pipeline and its components to the group: locks, claims and standing one way, recoveries the other.
 type bridge struct {
 	group   *gms.Group
 	manager *recovery.Manager
@@ -26,29 +24,65 @@ type bridge struct {
 	granted func(ctx context.Context, token uint64) error // told of each token before it is used
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	open context.Context                     // of the present run
-	held map[context.Context]context.Context // asked under → ends with the run too
-	lost map[uint64]time.Time                // claims of this run that nobody here works on: since when, by token
+	mu    sync.Mutex
+	seats map[string]bool      // run locks that are held
+	lost  map[uint64]time.Time // claims of this run that nobody here works on: since when, by token
 }
 
 var (
-	_ pipeline.Locker = (*bridge)(nil)
-	_ pipeline.Gate   = (*bridge)(nil)
+	_ component.Locks  = (*bridge)(nil)
+	_ component.Claims = (*bridge)(nil)
+	_ pipeline.Gate    = (*bridge)(nil)
 )
 
-// Claim implements pipeline.Locker.
-func (b *bridge) Claim(ctx context.Context, component, item string, roundTrip int) (pipeline.Claim, error) {
-	c, err := b.group.Claim(ctx, component, item, uint32(roundTrip))
+// LockPoll implements component.Locks.
+func (b *bridge) LockPoll(ctx context.Context, name string) (component.Unlock, error) {
+	l, err := b.group.WaitLock(ctx, component.PollLock(name))
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		err := b.group.Unlock(ctx, l)
+		if errors.Is(err, gms.ErrNotHolder) || errors.Is(err, gms.ErrRunClosed) {
+			return nil // it has ended by itself
+		}
+		return err
+	}, nil
+}
+
+// LockRun implements component.Locks. A node is one process, which its home's lock sees to, so that the group need not
+// know.
+func (b *bridge) LockRun(_ context.Context, name string, seat int) (component.Unlock, error) {
+	lock := component.RunLock(name, b.Self().Node, seat)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seats[lock] {
+		return nil, component.ErrBusy
+	}
+	if b.seats == nil {
+		b.seats = make(map[string]bool)
+	}
+	b.seats[lock] = true
+	return func(context.Context) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.seats, lock)
+		return nil
+	}, nil
+}
+
+// TryClaim implements component.Claims.
+func (b *bridge) TryClaim(ctx context.Context, name, item string, roundTrip int) (component.Claim, error) {
+	c, err := b.group.Claim(ctx, name, item, uint32(roundTrip))
 	switch {
 	case errors.Is(err, gms.ErrBusy), errors.Is(err, gms.ErrQuarantined):
-		b.giveBackLost(ctx, component, item)
-		return pipeline.Claim{}, fmt.Errorf("%w: %w", pipeline.ErrBusy, err)
+		b.giveBackLost(ctx, name, item)
+		return component.Claim{}, fmt.Errorf("%w: %w", component.ErrBusy, err)
 	case err != nil:
-		return pipeline.Claim{}, err
+		return component.Claim{}, err
 	}
 	if err := b.granted(ctx, c.Token); err != nil {
-		return pipeline.Claim{}, errors.Join(err, b.end(ctx, claimOf(c), signals.Abandon))
+		return component.Claim{}, errors.Join(err, b.end(ctx, claimOf(c), signals.Abandon))
 	}
 	return claimOf(c), nil
 }
@@ -59,7 +93,7 @@ const lostAfter = 30 * time.Second
 
 // giveBackLost ends a claim that this very run holds and nobody here works on: a Release that took effect, but whose
 // answer came too late for its recovery to go on, leaves what it adopted so, and a claim that could not be given back
-// stays so. The worker asks for an item only while it does not work on it. To end too much does no harm: whoever works
+// stays so. A component asks for an item only while it does not work on it. To end too much does no harm: whoever works
 // under the claim is fenced then.
 func (b *bridge) giveBackLost(ctx context.Context, component, item string) {
 	_, self := b.group.Self()
@@ -94,22 +128,20 @@ func (b *bridge) isLost(token uint64) bool {
 	return true
 }
 
-func claimOf(c signals.Claim) pipeline.Claim {
-	return pipeline.Claim{Component: c.Component, Item: c.Item, RoundTrip: int(c.RoundTrip), Token: c.Token}
+func claimOf(c signals.Claim) component.Claim {
+	return component.Claim{Component: c.Component, Item: c.Item, RoundTrip: int(c.RoundTrip), Token: c.Token}
 }
 
-// Complete implements pipeline.Locker.
-func (b *bridge) Complete(ctx context.Context, c pipeline.Claim) error {
-	return b.end(ctx, c, signals.Complete)
-}
-
-// Abandon implements pipeline.Locker.
-func (b *bridge) Abandon(ctx context.Context, c pipeline.Claim) error {
+// EndClaim implements component.Claims.
+func (b *bridge) EndClaim(ctx context.Context, c component.Claim, done bool) error {
+	if done {
+		return b.end(ctx, c, signals.Complete)
+	}
 	return b.end(ctx, c, signals.Abandon)
 }
 
 // end ends a claim; that it is somebody else's by now, or nobody's, is no error.
-func (b *bridge) end(ctx context.Context, c pipeline.Claim, how signals.How) error {
+func (b *bridge) end(ctx context.Context, c component.Claim, how signals.How) error {
 	claim := signals.Claim{Component: c.Component, Item: c.Item, RoundTrip: uint32(c.RoundTrip), Token: c.Token}
 	err := b.group.EndClaim(ctx, claim, how)
 	if errors.Is(err, gms.ErrNotHolder) || errors.Is(err, gms.ErrNotFound) || errors.Is(err, gms.ErrRunClosed) {
@@ -118,41 +150,41 @@ func (b *bridge) end(ctx context.Context, c pipeline.Claim, how signals.How) err
 	return err
 }
 
-// Standing implements pipeline.Gate.
-func (b *bridge) Standing(ctx context.Context) (pipeline.Standing, context.Context, error) {
+// Self implements pipeline.Gate.
+func (b *bridge) Self() pipeline.Standing {
+	node, run := b.group.Self()
+	return pipeline.Standing{Node: node, Run: run}
+}
+
+// Standing implements component.Gate.
+func (b *bridge) Standing(ctx context.Context) (context.Context, error) {
 	open, ok := b.group.RunContext()
 	node, run := b.group.Self()
 	if standing, _ := b.group.Standing(); !ok || run == "" || standing != gms.Held {
-		return pipeline.Standing{}, nil, fmt.Errorf("node %s may not start work: its lease is not held", node)
+		return nil, fmt.Errorf("node %s may not start work: its lease is not held", node)
 	}
-	return pipeline.Standing{Node: node, Run: run}, b.under(ctx, open), nil
+	held, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(open, func() { cancel(context.Cause(open)) })
+	context.AfterFunc(held, func() { stop() })
+	return held, nil
 }
 
-// under is a context that ends with ctx or with the run, made once for the two: the worker asks at every look.
-func (b *bridge) under(ctx, open context.Context) context.Context {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.open != open {
-		b.open, b.held = open, make(map[context.Context]context.Context)
+// AwaitHeld implements component.Gate.
+func (b *bridge) AwaitHeld(ctx context.Context) error {
+	for {
+		standing, changed := b.group.Standing()
+		if standing == gms.Held {
+			return ctx.Err()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	held, ok := b.held[ctx]
-	if !ok {
-		var cancel context.CancelCauseFunc
-		held, cancel = context.WithCancelCause(ctx)
-		context.AfterFunc(open, func() { cancel(context.Cause(open)) })
-		b.held[ctx] = held
-		context.AfterFunc(held, func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if b.open == open {
-				delete(b.held, ctx)
-			}
-		})
-	}
-	return held
 }
 
-// AwaitUnfenced implements pipeline.Gate.
+// AwaitUnfenced implements component.Gate.
 func (b *bridge) AwaitUnfenced(ctx context.Context, component string) error {
 	return b.manager.AwaitUnfenced(ctx, component)
 }

@@ -22,7 +22,7 @@ func TestLostClaimIsGivenBack(t *testing.T) {
 	}
 	busy := func() {
 		t.Helper()
-		if _, err := b.Claim(t.Context(), "backup", "lost", 2); !errors.Is(err, pipeline.ErrBusy) {
+		if _, err := b.TryClaim(t.Context(), "backup", "lost", 2); !errors.Is(err, pipeline.ErrBusy) {
 			t.Fatalf("claim: %v, want busy", err)
 		}
 	}
@@ -30,7 +30,7 @@ func TestLostClaimIsGivenBack(t *testing.T) {
 	busy()
 	b.lost[lost.Token] = time.Now().Add(-lostAfter)
 	busy() // and gives it back
-	c, err := b.Claim(t.Context(), "backup", "lost", 2)
+	c, err := b.TryClaim(t.Context(), "backup", "lost", 2)
 	if err != nil || c.Token <= lost.Token {
 		t.Errorf("claim after it: %+v, %v", c, err)
 	}
