@@ -19,6 +19,10 @@ var (
 	ErrFenced = errors.New("fenced: a successor has taken over")
 	// ErrFinal: the task has ended; nothing more is written to it.
 	ErrFinal = errors.New("task has ended")
+	// ErrInFlight: another task of the same flight has begun; this one may begin when that has ended. Nothing was written.
+	ErrInFlight = errors.New("another task is at it")
+	// ErrRefused: what there is does not allow it: see MayBegin. Nothing was written.
+	ErrRefused = errors.New("refused")
 	// ErrUnavailable: the ledger cannot be reached or has no quorum. The outcome of a write is unknown: read again.
 	ErrUnavailable = errors.New("ledger is unavailable")
 )
@@ -28,10 +32,11 @@ type TaskType string
 
 // Task types.
 const (
-	Create  TaskType = "create"
-	Restore TaskType = "restore"
-	Delete  TaskType = "delete"
-	Verify  TaskType = "verify"
+	Create    TaskType = "create"
+	Restore   TaskType = "restore"
+	Delete    TaskType = "delete"
+	Verify    TaskType = "verify"
+	Replicate TaskType = "replicate"
 )
 
 // State is the state of a task (SEEDS.md section 2).
@@ -83,7 +88,10 @@ type Task struct {
 	OnFailure   string   `json:"on_failure"`   // rerun | revert: what a recoverer does after it reverted the attempt
 
 	Database string   `json:"database"`          // configured name of the database
-	Backup   string   `json:"backup,omitempty"`  // backup made, restored, deleted or verified
+	Backup   string   `json:"backup,omitempty"`  // backup made, restored, deleted, verified or copied
+	Of       string   `json:"of,omitempty"`      // database that Backup is of, where it is not Database
+	Flight   string   `json:"flight,omitempty"`  // of tasks with the same one at most one has begun; "" = any number
+	Scratch  string   `json:"scratch,omitempty"` // verify: configured name of the server that it is restored into for a while
 	Target   string   `json:"target,omitempty"`  // restore: name of the database to make
 	Replace  bool     `json:"replace,omitempty"` // restore: an existing target may be replaced
 	Storages []string `json:"storages,omitempty"`
@@ -99,12 +107,13 @@ type Task struct {
 	Progress Progress        `json:"progress"`
 	Prepared source.Prepared `json:"prepared"` // restore: recorded before the swap
 
-	Error    string    `json:"error,omitempty"` // one sentence, no secrets
-	Hint     string    `json:"hint,omitempty"`
-	Created  time.Time `json:"created"`
-	Updated  time.Time `json:"updated"`
-	Finished time.Time `json:"finished,omitzero"`
-	StartBy  time.Time `json:"start_by,omitzero"` // restore: not begun by then = expired
+	Error     string    `json:"error,omitempty"` // one sentence, no secrets
+	Hint      string    `json:"hint,omitempty"`
+	Created   time.Time `json:"created"`
+	Updated   time.Time `json:"updated"`
+	Finished  time.Time `json:"finished,omitzero"`
+	StartBy   time.Time `json:"start_by,omitzero"`   // restore: not begun by then = expired
+	NotBefore time.Time `json:"not_before,omitzero"` // not begun before; a delete can be undone until then
 
 	CancelBy string `json:"cancel_by,omitempty"` // who asked for a cancel; kept beside the row, joined when read, ignored when written
 }
@@ -142,14 +151,38 @@ type Backup struct {
 	Created   time.Time   `json:"created"`
 	Completed time.Time   `json:"completed,omitzero"`
 	Gone      time.Time   `json:"gone,omitzero"` // when the entry became BackupGone
+
+	Verified time.Time `json:"verified,omitzero"` // when it was last read back, or restored, and found whole
+	Suspect  []string  `json:"suspect,omitempty"` // what is odd about it, one sentence each
+	Mark     Mark      `json:"mark,omitzero"`     // what people say of it; only EditBackup changes it
 }
+
+// Mark is what people say of a backup.
+type Mark struct {
+	Pinned   bool   `json:"pinned,omitempty"`   // never deleted
+	Accepted bool   `json:"accepted,omitempty"` // somebody has looked at a suspect one and wants it
+	Note     string `json:"note,omitempty"`     // at most MaxText bytes
+	By       string `json:"by,omitempty"`       // who said so last
+}
+
+// States of a copy.
+const (
+	CopyPresent = "present"
+	CopyMissing = "missing" // never came there, or is gone from there
+	CopyDamaged = "damaged" // is not what was stored
+)
 
 // Copy is a backup in one storage.
 type Copy struct {
 	Storage string `json:"storage"`
-	State   string `json:"state"` // present | missing
+	State   string `json:"state"` // present | missing | damaged
 	Bytes   int64  `json:"bytes"` // stored size of all parts
 	Error   string `json:"error,omitempty"`
+}
+
+// Good tells whether b is complete and, as far as is known, whole: a suspect one only when it was accepted.
+func (b Backup) Good() bool {
+	return b.State == BackupCompleted && (len(b.Suspect) == 0 || b.Mark.Accepted)
 }
 
 // Guard is the right under which a write is made. Implementations check it where the write takes effect: a write whose
@@ -175,20 +208,35 @@ type TaskFilter struct {
 	Active   bool // not final
 	Database string
 	Type     TaskType
-	Limit    int // newest first; 0 = all
+	RunType  RunType
+	Backup   string
+	Limit    int   // newest first; 0 = all
+	After    Place // a page: what comes after it, newest first
+}
+
+// Place is a place in a listing, newest first: after the row of that creation time and id. The zero value is its
+// beginning.
+type Place struct {
+	Created time.Time
+	ID      string
 }
 
 // BackupFilter selects backups; zero fields select all, BackupGone excepted unless asked for by state.
 type BackupFilter struct {
 	Database string
 	State    BackupState
-	Limit    int // newest first; 0 = all
+	Limit    int   // newest first; 0 = all
+	After    Place // as of TaskFilter
 }
 
 // Change is one guarded transaction: the task's row, and with it a backup's entry when Backup is set.
 type Change struct {
 	Task   Task
 	Backup *Backup
+	// Confirm has a last word when the change makes a backup BackupDeleting: it is asked with all entries of the backup's
+	// database (gone ones excepted) as they are where the change takes effect, and what it returns is the change's error.
+	// Pure and quick; it may be asked more than once. nil: no objection.
+	Confirm func(entries []Backup) error
 }
 
 // Tasks is the task half of a ledger.
@@ -208,6 +256,9 @@ type Tasks interface {
 	// ownership (id, type, token, run, node, creation time) stay as stored whatever c.Task says; Attempt too, but that
 	// a write of State Planned may give back the present attempt (Attempt one lower: a planned stop costs none).
 	Write(ctx context.Context, g Guard, c Change) error
+	// A write that has the task begin (see Begins) is checked by MayBegin where it takes effect, one after the other for
+	// the tasks of a database: ErrInFlight, ErrRefused.
+	//
 	// RequestCancel notes that by wants the task cancelled; ErrFinal when it has ended. Idempotent.
 	RequestCancel(ctx context.Context, id, by string) error
 }
@@ -217,6 +268,9 @@ type Backups interface {
 	Backup(ctx context.Context, id string) (Backup, error)
 	// Backups lists entries, newest first.
 	Backups(ctx context.Context, f BackupFilter) ([]Backup, error)
+	// EditBackup changes the mark of an entry and returns it. It needs no claim. edit is pure; it may be called more than
+	// once. ErrNotFound; ErrFinal when the backup is being deleted or gone.
+	EditBackup(ctx context.Context, id string, edit func(Mark) Mark) (Backup, error)
 }
 
 // Ledger keeps tasks and backups. Every implementation passes ledgertest.Run. Methods are safe for concurrent use and

@@ -89,7 +89,7 @@ func AfterWrite(stored Task, g Guard, next Task, now time.Time) (Task, error) {
 	next.ID, next.Type, next.RunType, next.Created = stored.ID, stored.Type, stored.RunType, stored.Created
 	next.Token, next.Run, next.Node = stored.Token, stored.Run, stored.Node
 	next.Taken = stored.Taken && next.Taken && next.State == Planned && !givesBack // a revert that plans again begins nothing
-	next.MaxAttempts, next.Backup = stored.MaxAttempts, stored.Backup
+	next.MaxAttempts, next.Backup, next.Of, next.Flight = stored.MaxAttempts, stored.Backup, stored.Of, stored.Flight
 	next.CancelBy = ""
 	next.Error, next.Hint = clip(next.Error), clip(next.Hint)
 	next.Updated, next.Finished = now, time.Time{}
@@ -115,7 +115,7 @@ func AfterBackup(stored *Backup, g Guard, next Backup, now time.Time) (Backup, e
 		if !follows(*stored, next) {
 			return Backup{}, fmt.Errorf("write backup %s: an entry that is %s never becomes %s", next.ID, stored.State, next.State)
 		}
-		next.Created = stored.Created
+		next.Created, next.Mark = stored.Created, stored.Mark
 	}
 	if next.Created.IsZero() {
 		next.Created = now
@@ -158,7 +158,19 @@ func clip(s string) string {
 func (f TaskFilter) Matches(t Task) bool {
 	return (!f.Active || !t.State.Final()) &&
 		(f.Database == "" || f.Database == t.Database) &&
-		(f.Type == "" || f.Type == t.Type)
+		(f.Type == "" || f.Type == t.Type) &&
+		(f.RunType == "" || f.RunType == t.RunType) &&
+		(f.Backup == "" || f.Backup == t.Backup) &&
+		f.After.Before(t.Created, t.ID)
+}
+
+// Before tells whether a row of that creation time and id comes after p in a listing, newest first.
+func (p Place) Before(created time.Time, id string) bool {
+	if p == (Place{}) {
+		return true
+	}
+	c := created.Compare(p.Created)
+	return c < 0 || c == 0 && id < p.ID
 }
 
 // Matches tells whether f selects b, its Limit aside.
@@ -166,5 +178,5 @@ func (f BackupFilter) Matches(b Backup) bool {
 	if f.State == "" && b.State == BackupGone {
 		return false
 	}
-	return (f.State == "" || f.State == b.State) && (f.Database == "" || f.Database == b.Database)
+	return (f.State == "" || f.State == b.State) && (f.Database == "" || f.Database == b.Database) && f.After.Before(b.Created, b.ID)
 }

@@ -15,6 +15,7 @@ const (
 	taskPrefix   = "task/"
 	backupPrefix = "backup/"
 	cancelPrefix = "cancel/"
+	gatePrefix   = "gate/"
 )
 
 // cancelRow is the value of a cancel/<id> key.

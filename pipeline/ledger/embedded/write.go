@@ -114,25 +114,75 @@ func (l *Ledger) Write(ctx context.Context, g ledger.Guard, c ledger.Change) err
 		return fmt.Errorf("write task %s: the claim is on %q", id, g.Item)
 	}
 	return l.change(ctx, "write task "+id, func() (Txn, error) {
-		txn, err := l.taskHalf(ctx, g, c.Task)
-		if err != nil || c.Backup == nil {
+		stored, txn, err := l.taskHalf(ctx, g, c.Task)
+		if err != nil {
 			return txn, err
+		}
+		if stored.State == ledger.Planned && ledger.Begins(c.Task) {
+			if txn, err = l.gates(ctx, stored, c, txn); err != nil {
+				return txn, err
+			}
+		}
+		if c.Backup == nil {
+			return txn, nil
 		}
 		return l.backupHalf(ctx, g, *c.Backup, txn)
 	})
 }
 
-func (l *Ledger) taskHalf(ctx context.Context, g ledger.Guard, next ledger.Task) (Txn, error) {
+// gateRow is the value of a gate/<database> key: only its version counts.
+type gateRow struct {
+	Task string `json:"task"` // that passed last
+}
+
+// gates has a beginning pass the gates of its databases: the transaction takes effect only when nobody passed since what
+// it depends on was read, and so nobody else's does.
+func (l *Ledger) gates(ctx context.Context, stored ledger.Task, c ledger.Change, txn Txn) (Txn, error) {
+	for _, name := range ledger.Gates(stored) {
+		put, err := encode(gatePrefix+name, gateRow{Task: stored.ID})
+		if err != nil {
+			return txn, err
+		}
+		it, err := l.store.Get(ctx, put.Key)
+		if err != nil {
+			return txn, unavailable("read gate of "+name, err)
+		}
+		txn.Conditions = append(txn.Conditions, Condition{Kind: VersionIs, Key: put.Key, Version: it.Version})
+		txn.Puts = append(txn.Puts, put)
+	}
+	asked, err := l.store.Get(ctx, cancelPrefix+stored.ID)
+	if err != nil {
+		return txn, unavailable("read cancel request of "+stored.ID, err)
+	}
+	if asked.Version != 0 {
+		by, err := decode[cancelRow](asked)
+		if err != nil {
+			return txn, err
+		}
+		stored.CancelBy = by.By
+	}
+	txn.Conditions = append(txn.Conditions, Condition{Kind: VersionIs, Key: asked.Key, Version: asked.Version})
+	var b ledger.Beside
+	if b.Tasks, err = l.Tasks(ctx, ledger.TaskFilter{Active: true}); err != nil {
+		return txn, err
+	}
+	if b.Backups, err = l.Backups(ctx, ledger.BackupFilter{Database: stored.Origin()}); err != nil {
+		return txn, err
+	}
+	return txn, ledger.MayBegin(stored, c, b)
+}
+
+func (l *Ledger) taskHalf(ctx context.Context, g ledger.Guard, next ledger.Task) (ledger.Task, Txn, error) {
 	stored, version, err := l.task(ctx, next.ID)
 	if err != nil {
-		return Txn{}, err
+		return stored, Txn{}, err
 	}
 	row, err := ledger.AfterWrite(stored, g, next, l.now().UTC())
 	if err != nil {
-		return Txn{}, err
+		return stored, Txn{}, err
 	}
 	put, err := encode(taskPrefix+row.ID, row)
-	return Txn{
+	return stored, Txn{
 		Conditions: append(conditions(g), Condition{Kind: VersionIs, Key: put.Key, Version: version}),
 		Puts:       []Put{put},
 	}, err
@@ -151,6 +201,39 @@ func (l *Ledger) backupHalf(ctx context.Context, g ledger.Guard, next ledger.Bac
 	txn.Conditions = append(txn.Conditions, Condition{Kind: VersionIs, Key: put.Key, Version: version})
 	txn.Puts = append(txn.Puts, put)
 	return txn, err
+}
+
+// EditBackup implements ledger.Backups. It passes the database's gate: what people say counts for deletes of its fellows.
+func (l *Ledger) EditBackup(ctx context.Context, id string, edit func(ledger.Mark) ledger.Mark) (after ledger.Backup, err error) {
+	err = l.change(ctx, "edit backup "+id, func() (Txn, error) {
+		stored, version, err := l.backup(ctx, id)
+		if err != nil {
+			return Txn{}, err
+		}
+		if stored == nil {
+			return Txn{}, fmt.Errorf("edit backup %s: %w", id, ledger.ErrNotFound)
+		}
+		if after, err = ledger.Edited(*stored, edit); err != nil {
+			return Txn{}, err
+		}
+		put, err := encode(backupPrefix+id, after)
+		if err != nil {
+			return Txn{}, err
+		}
+		gate, err := encode(gatePrefix+stored.Database, gateRow{})
+		if err != nil {
+			return Txn{}, err
+		}
+		it, err := l.store.Get(ctx, gate.Key)
+		if err != nil {
+			return Txn{}, unavailable("read gate of "+stored.Database, err)
+		}
+		return Txn{
+			Conditions: []Condition{{Kind: VersionIs, Key: put.Key, Version: version}, {Kind: VersionIs, Key: gate.Key, Version: it.Version}},
+			Puts:       []Put{put, gate},
+		}, nil
+	})
+	return after, err
 }
 
 // RequestCancel implements ledger.Tasks. The condition on the task's version makes it exclusive with the write that

@@ -35,6 +35,12 @@ func Run(t *testing.T, factory Factory) {
 		{"PlannedAgainKeepsToken", plannedAgain},
 		{"SixteenWriters", sixteenWriters},
 		{"WatchHints", watchHints},
+		{"OnlyOneInFlight", onlyOneInFlight},
+		{"FlightsRace", flightsRace},
+		{"DeletesAreChecked", deletesAreChecked},
+		{"TwoDeletesRace", twoDeletesRace},
+		{"EditsKeepAndAreKept", editsKeepAndAreKept},
+		{"Pages", pages},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -66,6 +66,7 @@ type look struct {
 	exists   bool           // the task does
 	cancelBy string         // who asked for a cancel
 	backup   *ledger.Backup // nil when there is no entry or none was asked for
+	beside   ledger.Beside  // when gates were passed
 	revision int64          // of the task's row
 	mine     bool           // an earlier try of this very write is in the row, or in its history
 	now      time.Time      // by the server's clock
@@ -88,6 +89,8 @@ type write struct {
 	doing  string
 	guard  ledger.Guard
 	backup string                                   // id of the entry to be read too, or ""
+	gates  []string                                 // databases whose gates are passed first, in order
+	origin string                                   // with gates: database whose entries are read
 	decide func(seen look, op string) (plan, error) // pure; may be called again
 }
 
@@ -210,6 +213,9 @@ func lookAt(ctx context.Context, conn *pgxpool.Conn, w write, op string) (seen l
 		seen.exists = err == nil
 		return none(err)
 	})
+	if len(w.gates) > 0 {
+		queueGates(b, w, &seen.beside)
+	}
 	b.Queue(`SELECT asker FROM cancels WHERE task = $1`, g.Item).QueryRow(func(row pgx.Row) error { return none(row.Scan(&seen.cancelBy)) })
 	if w.backup != "" {
 		b.Queue(`SELECT `+backupColumns+` FROM backups b WHERE b.id = $1 FOR UPDATE OF b`, w.backup).QueryRow(func(row pgx.Row) error {

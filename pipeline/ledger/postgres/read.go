@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,12 +15,8 @@ import (
 // last row of the one before, so that it holds back no vacuum and no other session.
 const pageSize = 2000
 
-// Place is a place in a listing, newest first: after the row of that creation time and id. The zero value is its
-// beginning.
-type Place struct {
-	Created time.Time
-	ID      string
-}
+// Place is a place in a listing.
+type Place = ledger.Place
 
 // Task implements ledger.Tasks.
 func (l *Ledger) Task(ctx context.Context, id string) (t ledger.Task, err error) {
@@ -53,12 +48,12 @@ func found(err error) error {
 
 // Tasks implements ledger.Tasks.
 func (l *Ledger) Tasks(ctx context.Context, f ledger.TaskFilter) ([]ledger.Task, error) {
-	return l.TasksAfter(ctx, f, Place{})
+	return l.TasksAfter(ctx, f, f.After)
 }
 
 // TasksAfter is Tasks from a place on; f.Limit makes it a page, and its last task's Created and ID are the next place.
 func (l *Ledger) TasksAfter(ctx context.Context, f ledger.TaskFilter, from Place) ([]ledger.Task, error) {
-	place := func(t ledger.Task) Place { return Place{t.Created, t.ID} }
+	place := func(t ledger.Task) Place { return Place{Created: t.Created, ID: t.ID} }
 	page := func(ctx context.Context, from Place) ([]ledger.Task, error) {
 		sql, args := taskQuery(f, from, pageSize)
 		rows, err := l.pool.Query(ctx, sql, args...)
@@ -77,12 +72,12 @@ func (l *Ledger) TasksAfter(ctx context.Context, f ledger.TaskFilter, from Place
 
 // Backups implements ledger.Backups.
 func (l *Ledger) Backups(ctx context.Context, f ledger.BackupFilter) ([]ledger.Backup, error) {
-	return l.BackupsAfter(ctx, f, Place{})
+	return l.BackupsAfter(ctx, f, f.After)
 }
 
 // BackupsAfter is Backups from a place on, as TasksAfter is Tasks.
 func (l *Ledger) BackupsAfter(ctx context.Context, f ledger.BackupFilter, from Place) ([]ledger.Backup, error) {
-	place := func(b ledger.Backup) Place { return Place{b.Created, b.ID} }
+	place := func(b ledger.Backup) Place { return Place{Created: b.Created, ID: b.ID} }
 	page := func(ctx context.Context, from Place) ([]ledger.Backup, error) {
 		sql, args := backupQuery(f, from, pageSize)
 		rows, err := l.pool.Query(ctx, sql, args...)
@@ -154,6 +149,12 @@ func taskQuery(f ledger.TaskFilter, from Place, n int) (string, []any) {
 	}
 	if f.Type != "" {
 		c.add("t.type = %s", f.Type)
+	}
+	if f.RunType != "" {
+		c.add("t.run_type = %s", f.RunType)
+	}
+	if f.Backup != "" {
+		c.add("t.backup = %s", f.Backup)
 	}
 	if from != (Place{}) {
 		c.add("(t.created, t.id) < (%s, %s)", from.Created, from.ID)

@@ -125,7 +125,7 @@ func TestPages(t *testing.T) {
 		}
 		for _, task := range page {
 			got += task.ID + " "
-			from = Place{task.Created, task.ID}
+			from = Place{Created: task.Created, ID: task.ID}
 		}
 		if len(page) < 3 {
 			break

@@ -118,6 +118,9 @@ func (l *Ledger) Write(ctx context.Context, g ledger.Guard, c ledger.Change) err
 	if c.Backup != nil {
 		w.backup = c.Backup.ID
 	}
+	if ledger.Begins(c.Task) {
+		w.gates, w.origin = ledger.Gates(c.Task), c.Task.Origin()
+	}
 	result := c.Task.State.Final() || c.Backup != nil && c.Backup.State != ledger.BackupCreating
 	w.decide = func(seen look, op string) (plan, error) { return decideWrite(seen, g, c, op, result) }
 	err := l.guarded(ctx, w)
@@ -134,6 +137,13 @@ func decideWrite(seen look, g ledger.Guard, c ledger.Change, op string, result b
 	next, err := ledger.AfterWrite(seen.task, g, c.Task, seen.now)
 	if err != nil {
 		return plan{}, err
+	}
+	if seen.task.State == ledger.Planned && ledger.Begins(next) {
+		stored := seen.task
+		stored.CancelBy = seen.cancelBy
+		if err := ledger.MayBegin(stored, c, seen.beside); err != nil {
+			return plan{}, err
+		}
 	}
 	next.Error, next.Hint = text(next.Error), text(next.Hint)
 	detail, err := encode("task "+next.ID, next)
