@@ -14,6 +14,7 @@ import (
 
 	"github.com/fencepost/fencepost/pipeline/secret"
 	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/internal/stall"
 )
 
 const (
@@ -91,7 +92,7 @@ func open(o Options, between func(http.RoundTripper) http.RoundTripper) (*Storag
 	if o.PathStyle {
 		lookup = minio.BucketLookupPath
 	}
-	transport := newTransport(o.Stall)
+	transport := stall.Transport(o.Stall)
 	core, err := minio.NewCore(u.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(o.AccessKey, o.SecretKey.Reveal(), ""), Secure: u.Scheme == "https", Region: o.Region,
 		Transport: between(closing{transport}), BucketLookup: lookup, TrailingHeaders: true, MaxRetries: attempts,

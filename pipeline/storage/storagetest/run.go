@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Storage, options ...Optio
 		{"Put/CancelLeavesNothing", cancelLeavesNothing},
 		{"Put/InvisibleUntilWhole", invisibleUntilWhole},
 		{"Put/ReaderIsLeftAlone", readerIsLeftAlone},
+		{"Put/LateOwnerIsRefused", lateOwnerIsRefused},
 		{"Put/ObjectOrFolder", objectOrFolder},
 		{"Get/ReadsOneVersion", getReadsOneVersion},
 		{"Get/Cancelled", getCancelled},
