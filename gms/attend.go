@@ -14,6 +14,7 @@ import (
 type streamEnd struct {
 	runClosed bool   // the leader says that the run is not open
 	explained bool   // the leader said why, or it was our doing
+	closing   bool   // the leader waits for the outcome of a closing of the run
 	leader    string // who leads instead, if told
 	err       error
 }
@@ -45,7 +46,11 @@ func (s *session) keep(ctx context.Context) error {
 			s.log.Debug("gms: session stream broke", "leader", leader, "error", end.err)
 			s.broke(leader)
 		}
-		pause(ctx, changed, min(s.ttl/60, 50*time.Millisecond))
+		again := min(s.ttl/60, 50*time.Millisecond)
+		if end.closing {
+			again = min(s.ttl/12, 250*time.Millisecond)
+		}
+		pause(ctx, changed, again)
 	}
 	return context.Cause(ctx)
 }
@@ -240,6 +245,9 @@ func (s *session) hear(m *wire.SessionDown) (end streamEnd, over bool) {
 	case *wire.SessionDown_Ack:
 		if !s.acknowledged(m.Ack) {
 			return streamEnd{runClosed: true, explained: true}, true
+		}
+		if m.Ack.GetClosing() { // the end of the stream follows
+			return streamEnd{closing: true, explained: true, leader: m.Ack.GetLeader()}, true
 		}
 	case *wire.SessionDown_Ended:
 		e := m.Ended

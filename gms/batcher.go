@@ -38,14 +38,20 @@ type batchReply struct {
 // batchWindow.
 type batcher struct {
 	propose proposer
-	in      chan submission
-	stopped chan struct{}
-	flights sync.WaitGroup
-	landed  chan struct{} // capacity 1: an entry's outcome is known
+	// proposing is told of each entry's commands before they are proposed, and landed of the outcome, after the answers are
+	// given; landed may block until ctx ends.
+	proposing func(cmds []*wire.Command) (landed func(ctx context.Context, err error))
+	in        chan submission
+	stopped   chan struct{}
+	flights   sync.WaitGroup
+	landed    chan struct{} // capacity 1: an entry's outcome is known
 }
 
 func newBatcher(p proposer) *batcher {
-	return &batcher{propose: p, in: make(chan submission), stopped: make(chan struct{}), landed: make(chan struct{}, 1)}
+	return &batcher{
+		propose: p, in: make(chan submission), stopped: make(chan struct{}), landed: make(chan struct{}, 1),
+		proposing: func([]*wire.Command) func(context.Context, error) { return func(context.Context, error) {} },
+	}
 }
 
 // submit gets commands decided in one entry. ctx bounds the wait, not the outcome.
@@ -135,6 +141,7 @@ func (b *batcher) fly(ctx context.Context, all []submission) {
 		entry.Commands = append(entry.Commands, s.commands...)
 	}
 	data, err := proto.Marshal(entry)
+	landed := b.proposing(entry.GetCommands())
 	var r batchReply
 	if err == nil {
 		r.results, r.index, r.err = b.propose(ctx, data)
@@ -144,6 +151,16 @@ func (b *batcher) fly(ctx context.Context, all []submission) {
 	if r.err == nil && len(r.results) != len(entry.GetCommands()) {
 		r = batchReply{err: errors.New("entry was answered with another number of results")}
 	}
+	deal(all, r)
+	select {
+	case b.landed <- struct{}{}:
+	default:
+	}
+	landed(ctx, r.err)
+}
+
+// deal gives each submission its part of the answer.
+func deal(all []submission, r batchReply) {
 	at := 0
 	for _, s := range all {
 		mine := r
@@ -152,9 +169,5 @@ func (b *batcher) fly(ctx context.Context, all []submission) {
 			at += len(s.commands)
 		}
 		s.reply <- mine
-	}
-	select {
-	case b.landed <- struct{}{}:
-	default:
 	}
 }

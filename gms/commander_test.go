@@ -65,7 +65,7 @@ func command() *wire.Command {
 	return &wire.Command{Op: &wire.Command_Lock{Lock: &wire.Lock{Name: "l"}}}
 }
 
-func TestCommanderRepeatsTheSameRequestUntilItIsKnown(t *testing.T) {
+func TestRule21_TheSameRequestIsRepeatedUntilItIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeSubmitter{script: []try{notLeader(""), fails(errUnreached), lost, fails(errors.New("broken")), silent, answers(wire.Code_CODE_OK)}}
 		r, err := newCommander(f).do(t.Context(), command())
@@ -156,7 +156,7 @@ func TestCommanderGivesUp(t *testing.T) {
 }
 
 // With the run, the answers to its commands are forgotten: the repeat of a command whose answer was lost learns nothing.
-func TestCommanderDoesNotTakeAClosedRunForNo(t *testing.T) {
+func TestRule21_AClosedRunIsNotTakenForNo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := newCommander(&fakeSubmitter{script: []try{lost, answers(wire.Code_CODE_RUN_NOT_OPEN)}}).do(t.Context(), command())
 		if !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrRunClosed) {
@@ -170,7 +170,7 @@ func TestCommanderDoesNotTakeAClosedRunForNo(t *testing.T) {
 }
 
 // Acked never passes a request whose answer somebody still waits for.
-func TestCommanderAcknowledgesInOrder(t *testing.T) {
+func TestRule21_AcknowledgedIsWhatNobodyWaitsForAnyMore(t *testing.T) {
 	c := newCommander(&fakeSubmitter{})
 	cmds := []*wire.Command{command(), command(), command()}
 	for _, cmd := range cmds {
@@ -198,7 +198,7 @@ func TestCommanderRefusesWhatNoEntryTakes(t *testing.T) {
 }
 
 // A late grant that nobody waits for is given back (PROTOCOL.md 21).
-func TestLateGrantIsGivenBack(t *testing.T) {
+func TestRule21_ALateGrantIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLooseGroup(t)
 		answer := make(chan struct{})

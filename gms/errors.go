@@ -21,6 +21,8 @@ var (
 	ErrNotHolder = errors.New("not the holder")
 	// ErrStale: what is named was valid and is over: a lock whose limit has passed.
 	ErrStale = errors.New("stale")
+	// ErrOrder: a fence was asked for under a poll lock; the order is fence, then poll lock, then claims.
+	ErrOrder = errors.New("a fence comes before a poll lock")
 	// ErrGap: changes since the position are not kept any more.
 	ErrGap = errors.New("changes are not kept so far back")
 	// ErrConflict: a condition on a key's version did not hold.

@@ -216,3 +216,22 @@ func (s stuckStream) Send(*wire.FollowReply) error {
 	<-s.ctx.Done()
 	return s.ctx.Err()
 }
+
+// upStream is the leader's end of a session stream.
+type upStream struct {
+	grpc.ServerStream
+	ctx  context.Context
+	up   chan *wire.SessionUp
+	down chan *wire.SessionDown
+}
+
+func (s *upStream) Context() context.Context       { return s.ctx }
+func (s *upStream) Send(m *wire.SessionDown) error { s.down <- m; return nil }
+func (s *upStream) Recv() (m *wire.SessionUp, _ error) {
+	select {
+	case m = <-s.up:
+		return m, nil
+	case <-s.ctx.Done():
+		return nil, io.EOF
+	}
+}

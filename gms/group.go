@@ -29,6 +29,7 @@ type Group struct {
 	seen      sightings
 	commands  *commander
 	batch     *batcher
+	closings  closings
 	signalled *signalling
 	messages  *messenger
 	turns     *turns
@@ -88,6 +89,7 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 	g.rep.applied = cfg.Seam.Applied
 	g.commands = newCommander(g)
 	g.batch = newBatcher(g.propose)
+	g.batch.proposing = g.proposing
 	g.signalled = newSignalling(g)
 	g.messages, g.turns = newMessenger(), newTurns()
 	return g, nil

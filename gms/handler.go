@@ -127,9 +127,16 @@ func (h handler) attended(stream wire.Cluster_SessionServer, l *leading, id stat
 		defer sending.Unlock()
 		return stream.Send(m)
 	}
+	refused := make(chan *wire.RenewReply, 1)
 	answer := func(a *wire.RenewReply) {
 		if err := send(&wire.SessionDown{Msg: &wire.SessionDown_Ack{Ack: a}}); err != nil {
 			h.g.log.Debug("gms: acknowledgement not sent", "error", err)
+		}
+		if !a.GetAcknowledged() && !a.GetRunClosed() {
+			select {
+			case refused <- a:
+			default:
+			}
 		}
 	}
 	incoming := make(chan *wire.SessionUp)
@@ -154,6 +161,9 @@ func (h handler) attended(stream wire.Cluster_SessionServer, l *leading, id stat
 		case <-l.ctx.Done():
 			goodbye = true
 			return send(ended(&wire.Ended{Why: "the leader's term has ended", NotLeader: true, Leader: h.g.leaderHint()}))
+		case a := <-refused: // it was told so, and the stream ends with it (PROTOCOL.md 4)
+			goodbye = true
+			return send(ended(whyRefused(a)))
 		case err := <-broken:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -170,6 +180,13 @@ func (h handler) attended(stream wire.Cluster_SessionServer, l *leading, id stat
 			l.renew(m.GetRenewal(), answer)
 		}
 	}
+}
+
+func whyRefused(a *wire.RenewReply) *wire.Ended {
+	if a.GetClosing() {
+		return &wire.Ended{Why: "a closing of the run is proposed, its outcome is open", Leader: a.GetLeader()}
+	}
+	return &wire.Ended{Why: "the leadership could not be proved", NotLeader: true}
 }
 
 // Renew takes a renewal by the detour, or passes it on once.

@@ -56,6 +56,8 @@ type leaderProof interface {
 	Verify(ctx context.Context) error
 	// Term is the highest term seen.
 	Term() uint64
+	// IsLeader says whether this node believes that it leads.
+	IsLeader() bool
 }
 
 func newLeading(ctx context.Context, g *Group, term uint64) *leading {

@@ -19,15 +19,18 @@ import (
 
 // fakeProof is this node's leadership. Verify waits for allow to be closed, when there is one.
 type fakeProof struct {
-	term  atomic.Uint64
-	mu    sync.Mutex
-	begun []time.Duration // when each Verify began, by clock
-	clock Clock
-	allow chan struct{}
-	err   error
+	term    atomic.Uint64
+	deposed atomic.Bool
+	mu      sync.Mutex
+	begun   []time.Duration // when each Verify began, by clock
+	clock   Clock
+	allow   chan struct{}
+	err     error
 }
 
 func (p *fakeProof) Term() uint64 { return p.term.Load() }
+
+func (p *fakeProof) IsLeader() bool { return !p.deposed.Load() }
 
 func (p *fakeProof) Verify(ctx context.Context) error {
 	p.mu.Lock()
@@ -156,7 +159,7 @@ func answered(ch <-chan *wire.RenewReply) *wire.RenewReply {
 }
 
 // PROTOCOL.md 4: the proof of leadership begins after the renewal was received, for each of them.
-func TestRenewalsWaitForAProofThatBeganAfterThem(t *testing.T) {
+func TestRule04_ARenewalWaitsForAProofThatBeganAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := startTerm(t, false)
 		x.proof.allow = make(chan struct{})
@@ -184,25 +187,25 @@ func TestRenewalsWaitForAProofThatBeganAfterThem(t *testing.T) {
 	})
 }
 
-func TestRenewalsWithoutAProofStayUnanswered(t *testing.T) {
+func TestRule04_WithoutAProofNothingIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := startTerm(t, false)
 		x.proof.err = errors.New("no majority")
-		if r := answered(x.ask(2, 1)); r != nil {
+		if r := answered(x.ask(2, 1)); r == nil || r.GetAcknowledged() || r.GetClosing() {
 			t.Errorf("answer %v", r)
 		}
 		x.proof.mu.Lock()
 		x.proof.err = nil
 		x.proof.mu.Unlock()
 		x.proof.term.Store(8) // lost and won again: this term's acts are over, whatever can be proved
-		if r := answered(x.ask(2, 2)); r != nil {
+		if r := answered(x.ask(2, 2)); r == nil || r.GetAcknowledged() {
 			t.Errorf("answer of an earlier term: %v", r)
 		}
 	})
 }
 
 // A term that changes while the proof is under way proves the later one, whose first entry may not be applied.
-func TestRenewalsOfATermThatChangesStayUnanswered(t *testing.T) {
+func TestRule04_AnotherTermsProofProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := startTerm(t, false)
 		x.proof.allow = make(chan struct{})
@@ -210,7 +213,7 @@ func TestRenewalsOfATermThatChangesStayUnanswered(t *testing.T) {
 		synctest.Wait()
 		x.proof.term.Store(8)
 		close(x.proof.allow)
-		if r := answered(ch); r != nil {
+		if r := answered(ch); r == nil || r.GetAcknowledged() {
 			t.Errorf("answer %v", r)
 		}
 		if err := x.commit(closeCommand(2, "n2", wire.Evidence_EVIDENCE_LAPSED)); !errors.Is(err, errUnreached) || len(x.commits()) != 0 {
@@ -232,7 +235,7 @@ func TestRenewalsOfClosedAndUnknownRuns(t *testing.T) {
 }
 
 // PROTOCOL.md 4: none is acknowledged while a closing of the run is proposed with the outcome open.
-func TestRenewalsWaitWhileAClosingIsOutstanding(t *testing.T) {
+func TestRule04_AnOpenClosingIsToldSo(t *testing.T) {
 	for name, fail := range map[string]error{"under way": nil, "of unknown outcome": errors.New("outcome unknown")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -244,7 +247,7 @@ func TestRenewalsWaitWhileAClosingIsOutstanding(t *testing.T) {
 				if len(x.closings()) == 0 {
 					t.Fatal("no closing was proposed")
 				}
-				if r := answered(x.ask(2, 1)); r != nil {
+				if r := answered(x.ask(2, 1)); r.GetAcknowledged() || !r.GetClosing() {
 					t.Errorf("answer %v", r)
 				}
 				x.mu.Lock()
@@ -270,7 +273,7 @@ func (x *termOf) silence(d time.Duration) {
 }
 
 // A closing that cannot have been logged lets the run go on.
-func TestAClosingThatNeverLeftLetsTheRunGoOn(t *testing.T) {
+func TestRule04_AClosingThatNeverLeftLetsTheRunGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := startTerm(t, true)
 		x.mu.Lock()
@@ -396,7 +399,7 @@ func TestANewLeaderGivesAFullFenceTTL(t *testing.T) {
 	})
 }
 
-func TestAPollLockEndsAfterItsLimit(t *testing.T) {
+func TestRule21_APollLockEndsAfterItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := startTerm(t, true)
 		x.h.must(&wire.Command{Run: runOf(3).Bytes(), Op: &wire.Command_Lock{Lock: &wire.Lock{Name: "/SBOI/c"}}})

@@ -21,8 +21,20 @@ type Lock struct {
 }
 
 // Context ends with the hold, and its cause says how: ErrStale when the lock's limit has passed, ErrRunClosed with the run,
-// context.Canceled by Unlock. What is done under the lock is done under it.
+// context.Canceled by Unlock. What is done under the lock is done under it; a fence is refused there (ErrOrder).
 func (l Lock) Context() context.Context { return l.held.ctx }
+
+// underLock is the key under which a lock's context has its name.
+type underLock struct{}
+
+// FenceAllowed refuses with ErrOrder when ctx is a poll lock's: a fence comes before the lock, never the reverse
+// (PROTOCOL.md 21), else two that wait for each other wait for ever. What waits for a fence asks it first.
+func FenceAllowed(ctx context.Context) error {
+	if name, under := ctx.Value(underLock{}).(string); under {
+		return fmt.Errorf("%w: poll lock %s is held", ErrOrder, name)
+	}
+	return nil
+}
 
 // heldLock is the holder's side of a lock. The context is kept because a Lock is one call's answer.
 type heldLock struct {
@@ -91,7 +103,7 @@ func (t *turns) leave(name string, l *line) {
 }
 
 // TryLock takes a poll lock (`/SBOI/<component>`) when it is free, else ErrBusy (as *HolderError). Otherwise as Claim. The
-// order is fence, then poll lock, then claims: who holds a lock waits for no fence.
+// order is fence, then poll lock, then claims: who holds a lock waits for no fence (ErrOrder).
 func (g *Group) TryLock(ctx context.Context, name string) (Lock, error) {
 	if err := g.mayStart(); err != nil {
 		return Lock{}, fmt.Errorf("lock %s: %w", name, err)
@@ -238,7 +250,7 @@ func (g *Group) giveBack(ctx context.Context, run state.RunID, name string, toke
 
 // holdLock watches over a granted lock until it ends.
 func (g *Group) holdLock(s *standing, l Lock, since uint64, begun time.Duration, done func()) Lock {
-	ctx, cancel := context.WithCancelCause(s.ctx)
+	ctx, cancel := context.WithCancelCause(context.WithValue(s.ctx, underLock{}, l.Name))
 	l.held = &heldLock{ctx: ctx, cancel: cancel, run: s.run, since: since, done: done}
 	limit := begun + lockLimit - leaseMargin(lockLimit) - g.cfg.Clock.Now()
 	g.background(func(ctx context.Context) { g.watchLock(ctx, l, limit) })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/gms/gmstest"
+	"github.com/fencepost/fencepost/recovery"
 )
 
 // waiting is a WaitLock under way.
@@ -106,7 +107,7 @@ func TestABusyLockNamesItsHolder(t *testing.T) {
 }
 
 // PROTOCOL.md 21: a wait that is given up leaves nothing held, whether the lock was granted meanwhile or not.
-func TestAWaitThatIsGivenUp(t *testing.T) {
+func TestRule21_AWaitThatIsGivenUpLeavesNothingHeld(t *testing.T) {
 	for name, granted := range map[string]bool{"waiting": false, "granted meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,6 +194,38 @@ func TestALockEndsWithItsRun(t *testing.T) {
 			unlock(t, cut, behind.lock)
 		} else if !errors.Is(behind.err, gms.ErrRunClosed) && !errors.Is(behind.err, gms.ErrNoQuorum) {
 			t.Errorf("the wait behind it: %v", behind.err)
+		}
+	})
+}
+
+// PROTOCOL.md 21: fence before poll lock, never the reverse.
+func TestRule21_AFenceIsRefusedUnderAPollLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := gmstest.Cluster(t, 3)
+		n := w.Node("n1")
+		l := try(t, n, "/SBOI/work")
+		m, err := recovery.New(recovery.Options{Log: recovery.GroupLog(n.Group), Router: n.Router, Node: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Group.RaiseFence(l.Context(), "work", "n2"); !errors.Is(err, gms.ErrOrder) {
+			t.Errorf("raise a fence under a lock: %v", err)
+		}
+		if _, err := n.Group.AcquireFence(l.Context(), gms.Appointment{Component: "work", Node: "n2"}); !errors.Is(err, gms.ErrOrder) {
+			t.Errorf("acquire a fence under a lock: %v", err)
+		}
+		if err := m.AwaitUnfenced(l.Context(), "work"); !errors.Is(err, gms.ErrOrder) {
+			t.Errorf("wait for a fence under a lock: %v", err)
+		}
+		unlock(t, n, l)
+		token, err := n.Group.RaiseFence(t.Context(), "work", "n2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = try(t, n, "/SBOI/work")
+		unlock(t, n, l)
+		if err := n.Group.LowerFence(t.Context(), "work", "n2", token); err != nil {
+			t.Error(err)
 		}
 	})
 }

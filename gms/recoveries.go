@@ -140,6 +140,9 @@ type Fence struct {
 // same appointment it answers the same token. The replica here has applied it when it returns.
 func (g *Group) AcquireFence(ctx context.Context, a Appointment) (Fence, error) {
 	what := "acquire fence on " + a.Component + " of " + a.Node
+	if err := FenceAllowed(ctx); err != nil {
+		return Fence{}, fmt.Errorf("%s: %w", what, err)
+	}
 	ref, _, err := a.ref()
 	if err != nil {
 		return Fence{}, err
@@ -273,6 +276,9 @@ func (g *Group) IsFenced(ctx context.Context, component, node string) (fenced bo
 // RaiseFence raises a maintenance fence on a component of a living node; it ends with LowerFence or with this run. ErrBusy
 // when one is raised.
 func (g *Group) RaiseFence(ctx context.Context, component, node string) (token uint64, err error) {
+	if err := FenceAllowed(ctx); err != nil {
+		return 0, fmt.Errorf("raise fence on %s of %s: %w", component, node, err)
+	}
 	r, err := g.ask(ctx, "raise fence on "+component+" of "+node, &wire.Command{Op: &wire.Command_RaiseFence{RaiseFence: &wire.RaiseFence{Component: component, Node: node}}})
 	return r.GetToken(), err
 }

@@ -34,11 +34,15 @@ func (l *leading) acknowledge() {
 				more = false
 			}
 		}
-		if err := l.prove(); err != nil {
-			l.g.log.Debug("gms: leadership not proved, renewals stay unanswered", "error", err)
-			continue
+		err := l.prove()
+		if err != nil {
+			l.g.log.Debug("gms: leadership not proved, no renewal is acknowledged", "error", err)
 		}
 		for _, a := range batch {
+			if err != nil {
+				a.answer(l.reply(a))
+				continue
+			}
 			l.decide(a)
 		}
 	}
@@ -59,10 +63,15 @@ func (l *leading) prove() error {
 	return nil
 }
 
-// decide acknowledges one renewal, unless its run is closed, or about to be.
+// reply is an answer that acknowledges nothing yet.
+func (l *leading) reply(a renewalAsk) *wire.RenewReply {
+	return &wire.RenewReply{Seq: a.renewal.GetSeq(), Leader: l.g.cfg.Node, Term: l.term}
+}
+
+// decide acknowledges one renewal, unless its run is closed, or a closing of it is proposed with the outcome open.
 func (l *leading) decide(a renewalAsk) {
 	id, ok := state.RunIDOf(a.renewal.GetRun())
-	reply := &wire.RenewReply{Seq: a.renewal.GetSeq(), Leader: l.g.cfg.Node, Term: l.term}
+	reply := l.reply(a)
 	l.mu.Lock()
 	var run state.Run // read with mu held: what det has forgotten as closed is closed here too
 	l.g.rep.read(func(m *state.Machine) {
@@ -75,9 +84,12 @@ func (l *leading) decide(a renewalAsk) {
 		a.answer(reply)
 		return
 	}
-	if l.det.Closing(detect.RunID(id)) {
+	closing := l.g.closings.of(id) || l.det.Closing(detect.RunID(id))
+	if closing || l.proof.Term() != l.term || !l.proof.IsLeader() { // one of unknown outcome is forgotten with the leadership
 		l.mu.Unlock()
-		return // its renewals wait for the outcome
+		reply.Closing = closing
+		a.answer(reply)
+		return
 	}
 	l.carryOut(l.det.Step(a.at, detect.Event{Kind: detect.Renewed, Run: detect.RunID(id)}))
 	was := l.reports[run.Node()]

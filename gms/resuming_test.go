@@ -23,7 +23,7 @@ func (h *hearing) jump(ahead *looseGroup) {
 }
 
 // PROTOCOL.md 7: after a snapshot the signals go on from the view seen last, by the views that the snapshot has.
-func TestSignalsAfterASnapshot(t *testing.T) {
+func TestRule07_SignalsGoOnAfterASnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := newLooseGroup(t)
 		ahead.settle()
@@ -58,7 +58,7 @@ func TestSignalsAfterASnapshot(t *testing.T) {
 }
 
 // PROTOCOL.md 7: who was away for more than 1,000 views gets one gap mark.
-func TestOneGapMarkForWhoWasAwayTooLong(t *testing.T) {
+func TestRule07_OneGapMarkForWhoWasAwayTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := newLooseGroup(t)
 		ahead.settle()
@@ -118,7 +118,7 @@ func TestASnapshotThatClosesTheOwnRun(t *testing.T) {
 }
 
 // A process that is started again goes on after the view that its host has handled.
-func TestSignalsGoOnAfterTheViewThatTheHostHandled(t *testing.T) {
+func TestRule07_SignalsGoOnAfterTheViewThatTheHostHandled(t *testing.T) {
 	for name, c := range map[string]struct {
 		from func(g *looseGroup) uint64
 		want string

@@ -186,6 +186,9 @@ func (s *session) acknowledged(a *wire.RenewReply) bool {
 		return false
 	}
 	at, ok := s.sent[a.GetSeq()]
+	if a.GetClosing() { // the leader's word, though no good one: no detour finds another
+		delete(s.sent, a.GetSeq())
+	}
 	if !ok || !a.GetAcknowledged() {
 		return true
 	}

@@ -90,7 +90,7 @@ func TestSessionRenewsAtAThirdOfTheTTL(t *testing.T) {
 }
 
 // PROTOCOL.md 5: a stopped leader breaks no connection, so what it leaves unanswered goes through another member.
-func TestSessionDetoursRoundASilentLeader(t *testing.T) {
+func TestRule05_RoundASilentLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := newFakeMembers("a", "a", "b")
 		to.clients["b"].renew = ack
@@ -108,7 +108,7 @@ func TestSessionDetoursRoundASilentLeader(t *testing.T) {
 	})
 }
 
-func TestSessionDetoursWhileNoStreamCanBeOpened(t *testing.T) {
+func TestRule05_WhileNoStreamCanBeOpened(t *testing.T) {
 	for name, prepare := range map[string]func(*fakeMembers){
 		"refused":       func(to *fakeMembers) { to.clients["a"].refuse = errors.New("refused") },
 		"hangs":         func(to *fakeMembers) { to.clients["a"].hang = true },

@@ -32,7 +32,7 @@ func result(r *wire.Result) try {
 }
 
 // PROTOCOL.md 1: the opening names the last run that is known, and learns of a later one by being refused.
-func TestOpenRunNamesTheLastRunOfItsNode(t *testing.T) {
+func TestRule01_TheNodeNamesItsLastRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f, open := opening(t,
 			result(&wire.Result{Code: wire.Code_CODE_NOT_FORMED}),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/signals"
 )
 
@@ -21,8 +22,12 @@ func (m *Manager) IsFenced(ctx context.Context, component, node string) (bool, e
 
 // AwaitUnfenced returns nil once component of this member's own node is not fenced. A starting component calls it before
 // it takes new work; a recovery action never does (two restarted nodes would wait for each other). It outlasts a group
-// that is unavailable, and needs no running manager. Its error is the cause of ctx, or an answer that is no answer.
+// that is unavailable, and needs no running manager. Its error is the cause of ctx, gms.ErrOrder under a poll lock, or an
+// answer that is no answer.
 func (m *Manager) AwaitUnfenced(ctx context.Context, component string) error {
+	if err := gms.FenceAllowed(ctx); err != nil {
+		return fmt.Errorf("await that %s is not fenced: %w", component, err)
+	}
 	for {
 		fenced, changed, err := m.opts.Log.Fenced(ctx, component, m.opts.Node)
 		switch {

@@ -220,7 +220,7 @@ func TestClassifyTellsRefusedFromUnknown(t *testing.T) {
 		raft.ErrLeadershipTransferInProgress: ErrNotLeader,
 		raft.ErrLeadershipLost:               ErrUnknown,
 		raft.ErrAbortedByRestore:             ErrUnknown,
-		raft.ErrEnqueueTimeout:               ErrUnknown,
+		raft.ErrEnqueueTimeout:               ErrNotLeader,
 		raft.ErrRaftShutdown:                 ErrUnknown,
 		errors.New("write failed"):           ErrUnknown,
 	} {

@@ -14,6 +14,7 @@ type script struct {
 	name  string
 	set   func(*Settings)
 	open  func(*Event)
+	begin int // ms on the leader's clock when its term begins and it meets the run
 	lines []string
 }
 
@@ -46,6 +47,23 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+func TestRule03_AProofIsVoidWhileTheRunAnswers(t *testing.T) { playRule(t, "rule 3: ") }
+
+func TestRule06_LapsedIsMeasuredOnThisLeadersClock(t *testing.T) { playRule(t, "rule 6: ") }
+
+func playRule(t *testing.T, rule string) {
+	n := 0
+	for _, s := range scripts {
+		if strings.HasPrefix(s.name, rule) {
+			n++
+			t.Run(strings.TrimPrefix(s.name, rule), func(t *testing.T) { play(t, s) })
+		}
+	}
+	if n < 3 {
+		t.Errorf("%d scripts", n)
+	}
+}
+
 func play(t *testing.T, s script) {
 	set := Settings{TTL: 3 * time.Second, Tick: 100 * time.Millisecond}
 	if s.set != nil {
@@ -56,9 +74,9 @@ func play(t *testing.T, s script) {
 	if s.open != nil {
 		s.open(&first)
 	}
-	m := New(set, 0)
-	m.Step(0, first)
-	clock := time.Duration(0)
+	clock := time.Duration(s.begin) * time.Millisecond
+	m := New(set, clock)
+	m.Step(clock, first)
 	for _, line := range s.lines {
 		in, want, _ := strings.Cut(line, "->")
 		f := strings.Fields(in)
@@ -104,6 +122,9 @@ var scripts = []script{
 	{name: "a session that came back voids the refusal", lines: []string{
 		"10 stream ->", "900 ended -> probe", "901 stream ->", "905 probed yes ->", "1000 renewed ->",
 	}},
+	{name: "rule 3: a report closes nobody, the leader probes at once", lines: []string{
+		"10 stream ->", "900 ended goodbye ->", "950 reported -> probe", "960 probed yes -> ping", "961 pinged yes ->", "1000 stream ->", "1001 renewed ->", "1950 reported -> suspect", "1960 renewed -> unsuspect",
+	}},
 	{name: "a session that came back voids the silence of a ping", lines: []string{
 		"10 stream ->", "900 ended -> probe", "905 probed yes -> ping", "906 stream ->", "907 pinged no ->", "1000 renewed ->",
 	}},
@@ -135,6 +156,15 @@ var scripts = []script{
 	}},
 	{name: "rule 6: a starved leader's time does not count", lines: []string{
 		"10 stream ->", "20 renewed ->", "1000 dead -> suspect", "9000 tick late ->", "10900 tick ->", "11200 tick -> close-lapsed",
+	}},
+	{name: "rule 6: it counts from the receipt of the last renewal", lines: []string{
+		"10 stream ->", "1500 renewed ->", "1600 dead -> suspect", "4500 tick ->", "4600 tick -> close-lapsed",
+	}},
+	{name: "rule 6: a new leader gives a full TTL from its own start", begin: 60000, lines: []string{
+		"60500 dead -> probe", "60600 probed no -> suspect", "61600 probed no -> probe", "62800 probed no -> probe", "63000 tick ->", "63100 tick -> close-lapsed",
+	}},
+	{name: "rule 6: a delay of a quarter of the TTL counts, and is not starvation", lines: []string{
+		"10 stream ->", "20 renewed ->", "1000 dead -> suspect", "1800 tick late ->", "3000 tick ->", "3100 tick -> close-lapsed",
 	}},
 	{name: "a closing that failed is tried again, and one outstanding is not repeated", lines: []string{
 		"10 stream ->", "1000 dead -> suspect", "3100 tick -> close-lapsed", "4000 tick ->", "4010 failed ->", "4100 tick -> close-lapsed",
