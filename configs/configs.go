@@ -207,12 +207,16 @@ type Database struct {
 type Storage struct {
 	// Name is what commands and manifests call it; same alphabet as a database's.
 	Name string `yaml:"name"`
-	// Kind is local (a directory), s3 (a bucket of Amazon S3 or of what speaks its protocol)
-	// or mem (this process's memory, for trying out).
+	// Kind is local (a directory), s3 (a bucket of Amazon S3 or of what speaks its protocol),
+	// dropbox (a folder of an account) or mem (this process's memory, for trying out).
 	Kind string `yaml:"kind"`
 	// Path is the directory of a local storage, absolute.
 	Path string `yaml:"path"`
-	// Endpoint is the URL of an s3 server: https://host or http://host:port, without a path.
+	// MinFree is how many bytes of a local storage's file system backups leave free for others;
+	// one that would go below fails. Default 0: only a full disk stops it.
+	MinFree ByteSize `yaml:"min_free"`
+	// Endpoint is the URL of an s3 server: https://host or http://host:port, without a path. Of
+	// kind dropbox: another server of the same protocol; default none, which is Dropbox.
 	Endpoint string `yaml:"endpoint"`
 	// Region is the bucket's. Default us-east-1, which most servers but Amazon's accept.
 	Region string `yaml:"region"`
@@ -229,11 +233,21 @@ type Storage struct {
 	// PathStyle puts the bucket into the path instead of the host's name; most servers but
 	// Amazon's need it. Default false.
 	PathStyle bool `yaml:"path_style"`
-	// PartSize is how much is sent at once, 5MiB to 512MiB; a backup takes twice that of
-	// memory. Larger where the object needs it. Default 8MiB.
+	// PartSize is how much is sent at once; a backup takes twice that of memory. s3: 5MiB to
+	// 512MiB, and larger where the object needs it. dropbox: a multiple of 4MiB up to 148MiB.
+	// Default 8MiB.
 	PartSize ByteSize `yaml:"part_size"`
 	// Lock keeps objects from being deleted; the bucket must have been made for it.
 	Lock Lock `yaml:"lock"`
+	// AppKey is the key of the dropbox app that the account has authorized.
+	AppKey string `yaml:"app_key"`
+	// RefreshToken is a reference env:NAME or file:PATH to what authorizing the app has given
+	// (fencepost storage auth); the token itself is not written here.
+	RefreshToken Secret `yaml:"refresh_token"`
+	// Folder is where a dropbox storage is, below what the app may see: at most 100 of a-z, A-Z,
+	// 0-9, "_", "-" and spaces, with slashes between names. Case does not count. Default none:
+	// all that the app may see is ours.
+	Folder string `yaml:"folder"`
 }
 
 // Lock is the protection of objects in an s3 bucket.

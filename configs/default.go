@@ -47,8 +47,11 @@ func Default() Config {
 
 // setDefaults fills an entry of the list storages before the file's words are read.
 func (s *Storage) setDefaults(kind string) {
-	if kind == "s3" {
+	switch kind {
+	case "s3":
 		*s = Storage{Region: "us-east-1", PartSize: 8 << 20}
+	case "dropbox":
+		*s = Storage{PartSize: 8 << 20}
 	}
 }
 

@@ -81,7 +81,7 @@ func (c *Config) references() []string {
 		out = append(out, d.DSN.raw)
 	}
 	for _, s := range c.Storages {
-		out = append(out, s.AccessKey.raw, s.SecretKey.raw)
+		out = append(out, s.AccessKey.raw, s.SecretKey.raw, s.RefreshToken.raw)
 	}
 	return out
 }

@@ -81,8 +81,10 @@ processors:
 databases:
   - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn}
 storages:
-  - {name: a, kind: local, path: /srv/a}
+  - {name: a, kind: local, path: /srv/a, min_free: 2GiB}
   - {name: b, kind: mem}
+  - {name: e, kind: dropbox, app_key: k, refresh_token: "file:/t"}
+  - {name: f, kind: dropbox, app_key: k, refresh_token: "file:/u", folder: "Fence post/x", part_size: 48MiB, endpoint: "http://127.0.0.1:9"}
   - {name: c, kind: s3, endpoint: "http://127.0.0.1:9", bucket: bkt, access_key: id, secret_key: "env:S3_SECRET"}
   - name: d
     kind: s3
@@ -116,7 +118,10 @@ log: {level: debug, format: json}
 		},
 		Databases: []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), "warn"}},
 		Storages: []Storage{
-			{Name: "a", Kind: "local", Path: "/srv/a"}, {Name: "b", Kind: "mem"},
+			{Name: "a", Kind: "local", Path: "/srv/a", MinFree: 2 << 30}, {Name: "b", Kind: "mem"},
+			{Name: "e", Kind: "dropbox", AppKey: "k", RefreshToken: NewSecret("file:/t"), PartSize: 8 << 20},
+			{Name: "f", Kind: "dropbox", AppKey: "k", RefreshToken: NewSecret("file:/u"), Folder: "Fence post/x", PartSize: 48 << 20,
+				Endpoint: "http://127.0.0.1:9"},
 			{Name: "c", Kind: "s3", Endpoint: "http://127.0.0.1:9", Region: "us-east-1", Bucket: "bkt",
 				AccessKey: NewSecret("id"), SecretKey: NewSecret("env:S3_SECRET"), PartSize: 8 << 20},
 			{Name: "d", Kind: "s3", Endpoint: "https://s3.example.org", Region: "here", Bucket: "bkt", Prefix: "a/b",
@@ -264,6 +269,10 @@ func TestReferencedVariable(t *testing.T) {
 	}
 	const keys = "node: n1\nstorages: [{name: a, kind: s3, endpoint: 'https://h', bucket: bkt, access_key: 'env:FENCEPOST_ID', secret_key: 'env:FENCEPOST_KEY'}]\n"
 	if _, err := load(t, keys, "FENCEPOST_ID=x", "FENCEPOST_KEY=secret"); err != nil {
+		t.Fatal(err)
+	}
+	const box = "node: n1\nstorages: [{name: a, kind: dropbox, app_key: k, refresh_token: 'env:FENCEPOST_BOX'}]\n"
+	if _, err := load(t, box, "FENCEPOST_BOX=secret"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := load(t, text, "FENCEPOST_SHOP_DSM=postgres://u:secret@h/d")

@@ -26,6 +26,12 @@ func (s Secret) Resolve() (string, error) {
 	return value, err
 }
 
+// File is the path of a reference file:PATH; ok is false for what is none.
+func (s Secret) File() (path string, ok bool) {
+	kind, path := reference(s.raw)
+	return path, kind == "file"
+}
+
 // problem is why s cannot be used, in words without its value; empty when it can.
 func (s Secret) problem(literal bool) string {
 	switch kind, name := reference(s.raw); {

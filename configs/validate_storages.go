@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 )
 
@@ -34,29 +35,58 @@ func (s *Storage) check(ps *problems, at string) bool {
 	switch s.Kind {
 	case "mem":
 	case "local":
-		allowed = append(allowed, "path")
+		allowed = append(allowed, "path", "min_free")
 		checkAbsolute(ps, at+".path", s.Path)
 	case "s3":
 		allowed = append(allowed, "endpoint", "region", "bucket", "prefix", "access_key", "secret_key", "path_style", "part_size", "lock")
 		s.checkServer(ps, at)
 		s.checkBucket(ps, at)
+	case "dropbox":
+		allowed = append(allowed, "app_key", "refresh_token", "folder", "part_size", "endpoint")
+		s.checkAccount(ps, at)
 	default:
-		checkOneOf(ps, at+".kind", s.Kind, "local", "s3", "mem")
+		checkOneOf(ps, at+".kind", s.Kind, "local", "s3", "dropbox", "mem")
 		return false
 	}
 	checkFields(ps, at, reflect.ValueOf(*s), s.Kind, allowed)
 	return true
 }
 
-// checkServer never repeats the endpoint: keys may be in it.
-func (s *Storage) checkServer(ps *problems, at string) {
+// checkEndpoint never repeats the endpoint: keys may be in it.
+func (s *Storage) checkEndpoint(ps *problems, at string) {
 	u, err := url.Parse(s.Endpoint)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		ps.add(at+".endpoint", "is no URL of a server: want https://host or http://host:port")
 	case u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		ps.add(at+".endpoint", "has more than a host and a port: bucket, prefix and keys have fields of their own")
+		ps.add(at+".endpoint", "has more than a host and a port: what else there is to say has fields of its own")
 	}
+}
+
+// checkAccount looks at a storage of kind dropbox.
+func (s *Storage) checkAccount(ps *problems, at string) {
+	if s.AppKey == "" {
+		ps.add(at+".app_key", "is missing: want the key of your app, from its page at Dropbox")
+	}
+	if problem := s.RefreshToken.problem(false); problem != "" {
+		ps.add(at+".refresh_token", "%s", problem)
+	}
+	if s.Endpoint != "" {
+		s.checkEndpoint(ps, at)
+	}
+	if !folderName.MatchString(s.Folder) || len(s.Folder) > 100 {
+		ps.add(at+".folder", "is %q, want at most 100 of a-z, A-Z, 0-9, _, - and spaces, with slashes between names", s.Folder)
+	}
+	if s.PartSize < 4<<20 || s.PartSize > 148<<20 || s.PartSize%(4<<20) != 0 {
+		ps.add(at+".part_size", "is %s, want a multiple of 4MiB up to 148MiB", s.PartSize)
+	}
+}
+
+// folderName are names that neither begin nor end with a space, with slashes between them, or nothing.
+var folderName = regexp.MustCompile(`^(|[A-Za-z0-9_-]([A-Za-z0-9 _-]*[A-Za-z0-9_-])?(/[A-Za-z0-9_-]([A-Za-z0-9 _-]*[A-Za-z0-9_-])?)*)$`)
+
+func (s *Storage) checkServer(ps *problems, at string) {
+	s.checkEndpoint(ps, at)
 	if s.Region == "" {
 		ps.add(at+".region", "is missing: want the bucket's region, or us-east-1")
 	}
@@ -109,11 +139,20 @@ func (s *Storage) overlaps(other Storage) (key, value string) {
 			return "path", s.Path
 		}
 	case s.Kind == "s3":
-		a, b := s.Prefix+"/", other.Prefix+"/"
-		within := s.Prefix == "" || other.Prefix == "" || strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+		within := nested(s.Prefix, other.Prefix)
 		if strings.TrimRight(s.Endpoint, "/") == strings.TrimRight(other.Endpoint, "/") && s.Bucket == other.Bucket && within {
 			return "prefix", s.Prefix
 		}
+	case s.Kind == "dropbox":
+		same := s.AppKey == other.AppKey && s.RefreshToken == other.RefreshToken && s.Endpoint == other.Endpoint
+		if same && nested(strings.ToLower(s.Folder), strings.ToLower(other.Folder)) {
+			return "folder", s.Folder
+		}
 	}
 	return "", ""
+}
+
+// nested tells whether one of two folders is the other or within it; an empty one holds all.
+func nested(a, b string) bool {
+	return a == "" || b == "" || strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
 }

@@ -159,6 +159,20 @@ func TestBounds(t *testing.T) {
 		{"s3 within another", storages(bucket(func(s *Storage) { s.Prefix = "a" }), bucket(func(s *Storage) { s.Name, s.Prefix = "b", "a/b" })), "storages[1].prefix: is"},
 		{"s3 beside another", storages(bucket(func(s *Storage) { s.Prefix = "a" }), bucket(func(s *Storage) { s.Name, s.Prefix = "b", "ab" })), ""},
 		{"s3 of another server", storages(bucket(nil), bucket(func(s *Storage) { s.Name, s.Endpoint = "b", "https://h2" })), ""},
+		{"dropbox", storages(box(nil)), ""},
+		{"dropbox without app key", storages(box(func(s *Storage) { s.AppKey = "" })), "storages[0].app_key: is missing"},
+		{"dropbox without token", storages(box(func(s *Storage) { s.RefreshToken = Secret{} })), "storages[0].refresh_token: is missing"},
+		{"dropbox token itself", storages(box(func(s *Storage) { s.RefreshToken = NewSecret("hunter2") })), "storages[0].refresh_token: holds the secret itself"},
+		{"dropbox folder", storages(box(func(s *Storage) { s.Folder = "/a" })), `storages[0].folder: is "/a"`},
+		{"dropbox folder climbs", storages(box(func(s *Storage) { s.Folder = "a/.." })), "storages[0].folder: is"},
+		{"dropbox odd parts", storages(box(func(s *Storage) { s.PartSize = 6 << 20 })), "storages[0].part_size: is 6MiB, want a multiple of 4MiB"},
+		{"dropbox endpoint", storages(box(func(s *Storage) { s.Endpoint = "h:1" })), "storages[0].endpoint: is no URL"},
+		{"dropbox with a bucket", storages(box(func(s *Storage) { s.Bucket = "bkt" })), "storages[0].bucket: does not belong to kind dropbox"},
+		{"dropbox twice", storages(box(nil), box(func(s *Storage) { s.Name, s.Folder = "b", "FENCE/x" })), "storages[1].folder: is"},
+		{"dropbox beside another", storages(box(nil), box(func(s *Storage) { s.Name, s.Folder = "b", "fence2" })), ""},
+		{"dropbox of another account", storages(box(nil), box(func(s *Storage) { s.Name, s.RefreshToken = "b", NewSecret("env:Y") })), ""},
+		{"s3 with a folder", storages(bucket(func(s *Storage) { s.Folder = "x" })), "storages[0].folder: does not belong to kind s3"},
+		{"local leaves room", storages(Storage{Name: "a", Kind: "local", Path: "/x", MinFree: 1 << 30}), ""},
 		{"require too many", func(c *Config) { c.Storages, c.Backup.Require = []Storage{local("a", "/x")}, 2 }, "backup.require: is 2, but there are 1"},
 		{"require any of one", func(c *Config) { c.Storages, c.Backup.Require = []Storage{local("a", "/x")}, RequireAny }, ""},
 	}
@@ -189,6 +203,14 @@ func TestBounds(t *testing.T) {
 
 func storages(ss ...Storage) func(*Config) {
 	return func(c *Config) { c.Storages = ss }
+}
+
+func box(change func(*Storage)) Storage {
+	s := Storage{Name: "a", Kind: "dropbox", AppKey: "k", RefreshToken: NewSecret("env:X"), Folder: "fence", PartSize: 8 << 20}
+	if change != nil {
+		change(&s)
+	}
+	return s
 }
 
 func bucket(change func(*Storage)) Storage {

@@ -17,6 +17,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline/source"
 	"github.com/fencepost/fencepost/pipeline/source/postgres"
 	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/dropbox"
 	"github.com/fencepost/fencepost/pipeline/storage/local"
 	"github.com/fencepost/fencepost/pipeline/storage/mem"
 	"github.com/fencepost/fencepost/pipeline/storage/s3"
@@ -47,8 +48,9 @@ func openConfigured(c configs.Config, log *slog.Logger) (o opened, err error) {
 		}
 		o.sources[d.Name] = src
 	}
+	accounts := accounts{}
 	for i, s := range c.Storages {
-		st, closer, err := openStorage(s, log)
+		st, closer, err := openStorage(s, accounts, log)
 		if err != nil {
 			return o, fmt.Errorf("storages[%d] %s: %w", i, s.Name, err)
 		}
@@ -85,10 +87,10 @@ func openSource(d configs.Database, log *slog.Logger) (source.Source, error) {
 	return postgres.New(postgres.Config{DSN: dsn, Yield: postgres.Yield(d.Yield), Logger: log.With("database", d.Name)})
 }
 
-func openStorage(s configs.Storage, log *slog.Logger) (storage.Storage, func() error, error) {
+func openStorage(s configs.Storage, all accounts, log *slog.Logger) (storage.Storage, func() error, error) {
 	switch s.Kind {
 	case "local":
-		st, err := local.Open(local.Options{Root: s.Path, Log: log})
+		st, err := local.Open(local.Options{Root: s.Path, MinFree: int64(s.MinFree), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -101,8 +103,35 @@ func openStorage(s configs.Storage, log *slog.Logger) (storage.Storage, func() e
 			return nil, nil, err
 		}
 		return st, st.Close, nil
+	case "dropbox":
+		account, err := all.open(s, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		st, err := dropbox.Open(dropbox.Options{Account: account, Folder: s.Folder, PartSize: int64(s.PartSize)})
+		if err != nil {
+			return nil, nil, err
+		}
+		return st, account.Close, nil
 	}
 	return nil, nil, fmt.Errorf("kind %q is unknown", s.Kind)
+}
+
+// accounts are the Dropbox accounts that were opened: storages in one share it, because the service limits by account.
+type accounts map[[3]string]*dropbox.Account
+
+func (all accounts) open(s configs.Storage, log *slog.Logger) (*dropbox.Account, error) {
+	token, err := s.RefreshToken.Resolve()
+	if err != nil {
+		return nil, fmt.Errorf("refresh_token: %w", err)
+	}
+	key := [3]string{s.Endpoint, s.AppKey, token}
+	if all[key] == nil {
+		all[key], err = dropbox.NewAccount(dropbox.AccountOptions{
+			AppKey: s.AppKey, RefreshToken: secret.New(token), Endpoint: s.Endpoint, Log: log.With("storage", s.Name),
+		})
+	}
+	return all[key], err
 }
 
 func openBucket(s configs.Storage, log *slog.Logger) (*s3.Storage, error) {

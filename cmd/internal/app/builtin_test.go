@@ -15,6 +15,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/processor"
 	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/dropbox"
 	"github.com/fencepost/fencepost/pipeline/storage/s3"
 )
 
@@ -121,6 +122,35 @@ func TestConfiguredBucket(t *testing.T) {
 	bucket.SecretKey = configs.NewSecret("env:TEST_S3_NO_KEY")
 	if _, err := open(); err == nil || err.Error() != "storages[0] cloud: secret_key: environment variable TEST_S3_NO_KEY is not set" {
 		t.Errorf("without its key: %v", err)
+	}
+}
+
+// Two storages in one Dropbox account share it, and its limits with it.
+func TestConfiguredAccounts(t *testing.T) {
+	t.Setenv("TEST_BOX", "hunter2")
+	t.Setenv("TEST_BOX_2", "hunter3")
+	box := func(name, token string) configs.Storage {
+		return configs.Storage{Name: name, Kind: "dropbox", AppKey: "k", RefreshToken: configs.NewSecret(token), Folder: name, PartSize: 8 << 20}
+	}
+	all := accounts{}
+	for name, token := range map[string]string{"a": "env:TEST_BOX", "b": "env:TEST_BOX", "c": "env:TEST_BOX_2"} {
+		st, closer, err := openStorage(box(name, token), all, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, ok := storage.As[*dropbox.Storage](st); !ok || s == nil {
+			t.Errorf("storage %s is %T", name, st)
+		}
+		if err := closer(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(all) != 2 {
+		t.Errorf("%d accounts, want 2", len(all))
+	}
+	_, _, err := openStorage(box("d", "env:TEST_NO_BOX"), all, slog.New(slog.DiscardHandler))
+	if err == nil || err.Error() != "refresh_token: environment variable TEST_NO_BOX is not set" {
+		t.Errorf("without its token: %v", err)
 	}
 }
 

@@ -66,6 +66,8 @@ type cluster struct {
 	// death is that of the whole machine, nobody starts it again, and SIGSTOP reaches the node itself.
 	watched bool
 
+	storages string // see options
+
 	targets []string // names of databases that are restored
 
 	mu    sync.Mutex
@@ -85,6 +87,9 @@ type options struct {
 	extra   string            // YAML for every node
 	dsns    map[string]string // database → DSN
 	watched bool              // by wardens
+
+	// storages is the YAML of the list, instead of the directories a and b.
+	storages string
 }
 
 func newCluster(t *testing.T, o options) *cluster {
@@ -98,7 +103,7 @@ func newCluster(t *testing.T, o options) *cluster {
 	if o.profile == "" {
 		o.profile = "lan"
 	}
-	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, watched: o.watched, procs: map[string]*proc{}}
+	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, watched: o.watched, storages: o.storages, procs: map[string]*proc{}}
 	for _, dsn := range o.dsns {
 		c.targets = append(c.targets, nameIn(t, dsn))
 	}
@@ -183,7 +188,10 @@ func (c *cluster) write(name, profile, extra string) {
 	fmt.Fprintf(&b, "security: {certificate_file: %s, key_file: %s, ca_file: %s, gossip_key_file: %s}\n",
 		in(name+".pem"), in(name+".key"), in("ca.pem"), in("gossip.key"))
 	fmt.Fprintf(&b, "admin: {socket: %s}\nlog: {level: debug, format: json}\n", c.socket(name))
-	fmt.Fprintf(&b, "storages:\n- {name: a, kind: local, path: %s}\n- {name: b, kind: local, path: %s}\n", filepath.Join(c.dir, "a"), filepath.Join(c.dir, "b"))
+	if c.storages == "" {
+		c.storages = fmt.Sprintf("- {name: a, kind: local, path: %s}\n- {name: b, kind: local, path: %s}\n", in("a"), in("b"))
+	}
+	b.WriteString("storages:\n" + c.storages)
 	if len(c.dsns) > 0 {
 		b.WriteString("databases:\n")
 	}

@@ -1,6 +1,6 @@
 // Package offline is what the fencepost command does without a daemon: init writes the
 // configurations, certificates and keys of a new group; certs makes, renews and shows
-// certificates; env looks at the local environment of a node, which its warden keeps, and repairs it.
+// certificates; storage auth lets a person authorize a storage; env looks at the local environment of a node, which its warden keeps, and repairs it.
 //
 //	files, err := offline.Init(offline.InitOptions{Nodes: []string{"n1", "n2", "n3"}, Dir: "try"})
 //	// then, for each: fencepostd --config try/n1.yaml
@@ -19,6 +19,9 @@
 // and the cluster port the one after it. The home is DIR/<node>, the socket DIR/<node>.sock, the
 // file DIR/<node>.yaml, the certificate and its key DIR/<node>.pem and .key; ca.pem, ca.key and
 // gossip.key are the group's. Nodes need all of these but ca.key.
+//
+// Authorize gets a storage of kind dropbox its refresh token from a person with a browser, and writes it, with mode 0600,
+// to the file that the configuration names; another token there is replaced, all at once.
 //
 // CheckSecurity is what fencepostd does with the files before it starts.
 //

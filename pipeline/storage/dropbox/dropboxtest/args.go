@@ -94,7 +94,7 @@ func (r *request) arg() (arg, error) {
 
 // path is the path in the argument, if there is one, for the record of requests.
 func (r *request) path() string {
-	if r.Method != http.MethodPost || !contentRoutes[r.route] && !r.read {
+	if r.Method != http.MethodPost || routes[r.route].do == nil {
 		return ""
 	}
 	a, err := r.arg()

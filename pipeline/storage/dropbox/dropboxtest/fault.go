@@ -14,6 +14,7 @@ import (
 // injected.
 type Fault struct {
 	route       string // "" = all
+	object      string // part of the path; "" = all
 	first, last int    // of the matching requests; last 0 = no end
 	oneIn       int    // of those, one in so many
 	dice        *rand.Rand
@@ -115,6 +116,9 @@ func Late(g *Gate) *Fault {
 // ends with a slash is how they begin: "files/".
 func (f *Fault) On(route string) *Fault { f.route = route; return f }
 
+// Of restricts the fault to requests whose argument names a path that contains part.
+func (f *Fault) Of(part string) *Fault { f.object = part; return f }
+
 // Nth restricts the fault to the n-th matching request, counted from 1.
 func (f *Fault) Nth(n int) *Fault { f.first, f.last = n, n; return f }
 
@@ -141,6 +145,9 @@ func (f *Fault) String() string {
 	if f.route == "" {
 		b.WriteString("any request")
 	}
+	if f.object != "" {
+		fmt.Fprintf(&b, " of %q", f.object)
+	}
 	switch {
 	case f.dice != nil:
 		fmt.Fprintf(&b, " (one in %d)", f.oneIn)
@@ -155,9 +162,13 @@ func (f *Fault) String() string {
 }
 
 // matches counts a request and tells whether the fault is in force for it.
-func (f *Fault) matches(route string) bool {
+func (f *Fault) matches(r *request) bool {
+	route := r.route
 	begins := strings.HasSuffix(f.route, "/") && strings.HasPrefix(route, f.route)
 	if f.route != "" && !begins && !strings.HasSuffix("/"+route, "/"+f.route) {
+		return false
+	}
+	if f.object != "" && !strings.Contains(r.path(), f.object) {
 		return false
 	}
 	f.mu.Lock()

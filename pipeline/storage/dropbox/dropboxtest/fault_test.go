@@ -8,6 +8,7 @@ import (
 func TestFaultsPrintThemselves(t *testing.T) {
 	for want, f := range map[string]*Fault{
 		`upload_session/finish (request 1): carry it out, answer 503`:           Unsure().On("upload_session/finish").Nth(1),
+		`any request of "manifest": carry it out, lose the answer`:              Lose().Of("manifest"),
 		`any request: carry it out, lose the answer`:                            Lose(),
 		`files/ (one in 7): answer 401 expired_access_token`:                    Tagged(401, "expired_access_token").On("files/").OneIn(7, 1),
 		`files/download (requests 1-3): cut the answer after 100 bytes`:         Cut(100).On("files/download").Times(3),
@@ -29,20 +30,23 @@ func TestFaultsPrintThemselves(t *testing.T) {
 	}
 }
 
+// of is a request of a route.
+func of(route string) *request { return &request{route: route} }
+
 func TestFaultsHitTheNamedRequests(t *testing.T) {
 	f := Reset().On("upload_session/start").Nth(2)
 	for i, c := range []struct {
 		route string
 		hit   bool
 	}{{"files/upload_session/start", false}, {"files/upload", false}, {"files/upload_session/start", true}, {"files/upload_session/start", false}} {
-		if got := f.matches(c.route); got != c.hit {
+		if got := f.matches(of(c.route)); got != c.hit {
 			t.Errorf("request %d: %v", i, got)
 		}
 	}
 	if f.Hits() != 1 {
 		t.Errorf("%d hits", f.Hits())
 	}
-	if begins := Reset().On("files/"); !begins.matches("files/upload") || begins.matches("users/files/x") || begins.matches("oauth2/token") {
+	if begins := Reset().On("files/"); !begins.matches(of("files/upload")) || begins.matches(of("users/files/x")) || begins.matches(of("oauth2/token")) {
 		t.Error("a route that ends with a slash is how routes begin")
 	}
 }

@@ -215,7 +215,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := &request{Request: r, route: route, answer: a}
 	defer a.done() // aborts the connection when a fault wants it so
 	defer s.note(req)
-	for _, f := range s.inForce(route) {
+	for _, f := range s.inForce(req) {
 		if f.strike(req); a.over {
 			return
 		}
@@ -237,12 +237,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) inForce(route string) []*Fault {
+func (s *Server) inForce(r *request) []*Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var hit []*Fault
 	for _, f := range s.faults {
-		if f.matches(route) {
+		if f.matches(r) {
 			hit = append(hit, f)
 		}
 	}
