@@ -332,7 +332,7 @@ func (x *termOf) acquire(t *testing.T) *wire.FenceRenewal {
 }
 
 // PROTOCOL.md 13: an appointment that is not acquired within fence_ttl moves on, not earlier.
-func TestAnAppointmentThatIsNotAcquiredMovesOn(t *testing.T) {
+func TestRule13_AnAppointmentThatIsNotAcquiredMovesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := startTerm(t, true)
 		x.h.must(closeCommand(2, "n2", wire.Evidence_EVIDENCE_OPERATOR))

@@ -136,7 +136,7 @@ func TestReplicaThatDivergesEndsTheGroup(t *testing.T) {
 // PROTOCOL.md 22: the wait counts from the last entry that ended a holder, and a snapshot in between counts as one. Who
 // was appointed without having raised the fence held nothing; who held it may go on for the fence's own TTL, which can be
 // longer than its run's lease.
-func TestLeaseWaitCountsFromTheLastHolder(t *testing.T) {
+func TestRule22_LeaseWaitCountsFromTheLastHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl, fence = 3 * time.Second, 30 * time.Second
 		g := newLooseGroup(t)

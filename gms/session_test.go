@@ -279,7 +279,7 @@ func TestSessionStopsWhileAStreamHangs(t *testing.T) {
 	})
 }
 
-func TestFenceIsALeaseToo(t *testing.T) {
+func TestRule13_AFenceIsALeaseToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := newFakeMembers("a", "a")
 		to.clients["a"].renewal = acknowledge
@@ -312,7 +312,7 @@ func TestFenceIsALeaseToo(t *testing.T) {
 }
 
 // A fence that the leader does not name in its answer has moved on: its lease ends though the session goes on.
-func TestFenceThatTheLeaderDoesNotRenewEnds(t *testing.T) {
+func TestRule13_AFenceThatTheLeaderDoesNotRenewEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := newFakeMembers("a", "a")
 		to.clients["a"].renewal = func(s *fakeStream, r *wire.Renewal) {

@@ -56,7 +56,10 @@ func (d *driver) slots() map[key]slot {
 
 func (d *driver) carryOut(ctx context.Context, p plan) {
 	for _, k := range p.move {
-		d.jobs[k].handOver()
+		if d.jobs[k].handOver() {
+			d.m.log.Warn("recovery action has not acquired its fence, and the appointment has moved on",
+				"recovery", k.component, "node", d.jobs[k].ref.Node, "run", k.run, "index", d.jobs[k].ref.Index)
+		}
 	}
 	for _, k := range p.forget {
 		d.forget(k)

@@ -46,15 +46,17 @@ func (j *job) end(p phase) {
 	j.phase, j.move, j.lose = p, nil, nil
 }
 
-// handOver tells the action that the appointment is not ours any more, unless it is lowering the fence at this moment.
-func (j *job) handOver() {
+// handOver tells the action that the appointment is not ours any more, unless it is lowering the fence at this moment. It
+// says whether the action has never raised the fence.
+func (j *job) handOver() (idle bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.phase != phaseRunning {
-		return
+		return false
 	}
 	j.phase = phaseMoved
-	j.move(fmt.Errorf("recovery of %s was handed over: %w", j.ref.Node, signals.ErrNotAppointed))
+	defer j.move(fmt.Errorf("recovery of %s was handed over: %w", j.ref.Node, signals.ErrNotAppointed))
+	return j.lease == nil
 }
 
 // settling runs release, during which the end of the appointment is our own doing.

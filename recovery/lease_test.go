@@ -72,7 +72,7 @@ func TestFenceIsLostWithTheQuorumAndGoesOnAfterIt(t *testing.T) {
 	})
 }
 
-func TestUnavailableGoesRoundAndNeverParks(t *testing.T) {
+func TestRule15_UnavailableGoesRoundAndNeverParks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b", "c")
 		go g.lead(t.Context())
@@ -123,7 +123,7 @@ func TestReleaseIsRepeatedUntilItIsAnswered(t *testing.T) {
 	})
 }
 
-func TestHungActionLosesItsFence(t *testing.T) {
+func TestRule13_HungActionLosesItsFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b", "c")
 		go g.lead(t.Context())
@@ -164,7 +164,7 @@ func TestHungActionLosesItsFence(t *testing.T) {
 }
 
 // PROTOCOL 22: the fence first, then the wait, renewing.
-func TestExclusionLeaseWaitsUnderTheFence(t *testing.T) {
+func TestRule22_ExclusionLeaseWaitsUnderTheFence(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		exclusion signals.Exclusion

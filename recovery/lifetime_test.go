@@ -164,7 +164,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestAwaitUnfenced(t *testing.T) {
+func TestRule10_AwaitUnfenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b")
 		proceed := make(chan struct{})

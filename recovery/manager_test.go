@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -97,7 +98,7 @@ func wantEnded(t *testing.T, g *fakeGroup, k key) {
 	}
 }
 
-func TestReturningNilIsRelease(t *testing.T) {
+func TestRule14_ReturningNilIsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b")
 		var got signals.FailureRecoverySignal
@@ -323,7 +324,7 @@ func redelivery(t *testing.T, fail func() error) {
 	}
 }
 
-func TestWorkLeftKeepsTheFence(t *testing.T) {
+func TestRule18_WorkLeftKeepsTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b")
 		go g.lead(t.Context())
@@ -371,7 +372,32 @@ func TestActionThatNeverAcquires(t *testing.T) {
 	})
 }
 
-func TestRecoveriesRunBesideEachOther(t *testing.T) {
+// An action that neither acquires nor returns is named in the log of its member when its appointment moves on.
+func TestActionThatNeverEvenReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGroup(t, "b", "c")
+		go g.lead(t.Context())
+		var said strings.Builder
+		router := signals.NewRouter(signals.Options{Logger: quietLogger()})
+		idle := signals.HandleRecovery(func(ctx context.Context, _ signals.FailureRecoverySignal) error { <-ctx.Done(); return nil })
+		m, err := New(Options{Log: g.member("b"), Router: router, Node: "b", Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		if err = errors.Join(err, router.AddRecoveryFactory("backup", idle), router.Start(t.Context()), m.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		startNode(t, g, "c", backup(settleAll))
+		k := g.close("backup", "a", "a1", "B1")
+		pass(time.Minute)
+		wantEnded(t, g, k)
+		m.Stop()
+		router.Stop()
+		if !strings.Contains(said.String(), `msg="recovery action has not acquired its fence, and the appointment has moved on"`) ||
+			!strings.Contains(said.String(), "recovery=backup node=a run=a1") {
+			t.Errorf("the log says %s", &said)
+		}
+	})
+}
+
+func TestRule09_RecoveriesRunBesideEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b")
 		var all sync.WaitGroup

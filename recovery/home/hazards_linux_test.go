@@ -118,8 +118,8 @@ func TestOtherDescriptor(t *testing.T) {
 	}
 }
 
-// TestReplacedSeat: the seat's file is another one now, so that a second process could lock "the same" seat.
-func TestReplacedSeat(t *testing.T) {
+// TestReplacedLockFile: the seat's file is another one now, so that a second process could lock "the same" seat.
+func TestReplacedLockFile(t *testing.T) {
 	replace := func(t *testing.T, path string) {
 		t.Helper()
 		if err := os.WriteFile(path+".copy", nil, 0o600); err != nil {

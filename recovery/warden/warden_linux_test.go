@@ -397,8 +397,8 @@ func TestThreadDeath(t *testing.T) {
 	}
 }
 
-// TestForeignChildren: the exit state of a child that the host started is still there for the host.
-func TestForeignChildren(t *testing.T) {
+// TestStolenExitState: the exit state of a child that the host started is still there for the host.
+func TestStolenExitState(t *testing.T) {
 	dir := t.TempDir()
 	end := watch(t, config(dir, "serve"))
 	node, gen := nodeUp(t, dir, 1)
