@@ -31,7 +31,8 @@ type Config struct {
 	KeepOld time.Duration
 	// StopGrace is how long running tasks may take to end by themselves at Stop; 0 reverts them at once.
 	StopGrace time.Duration
-	// StallAfter is how long a storage may take nothing while others wait for it; default 2 min.
+	// StallAfter is how long a storage may take nothing while others wait for it, or all is done but its part; default
+	// 1 min. One without which the attempt would be lost may take ten times as long, and the last step of a Put five times.
 	StallAfter time.Duration
 	// CleanupWithin bounds the removal of partial objects, and of everything that Stop does after StopGrace; default
 	// 1 min.
@@ -76,7 +77,7 @@ func (c *Config) complete() error {
 		c.Paused = func(string) bool { return false }
 	}
 	orDefault(&c.Limit, noLimit)
-	orDefault(&c.StallAfter, 2*time.Minute)
+	orDefault(&c.StallAfter, time.Minute)
 	orDefault(&c.CleanupWithin, time.Minute)
 	orDefault(&c.PollEvery, 10*time.Second)
 	orDefault(&c.ProgressEvery, 2*time.Second)

@@ -164,18 +164,20 @@ func (a *attempt) seal(ctx context.Context, m Manifest, copies []*copyOf, need i
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	var wg sync.WaitGroup
+	var whole []*copyOf
 	for _, c := range copies {
 		if c.err == nil {
 			a.sealed[c.name] = true
-			wg.Go(func() {
-				if err := putManifest(ctx, c.store, m, data); err != nil {
-					c.err = &storageError{name: c.name, err: err}
-				}
-			})
+			whole = append(whole, c)
 		}
 	}
-	wg.Wait()
+	inTime(ctx, len(whole), need, a.cfg.StallAfter, func(ctx context.Context, i int) error {
+		err := putManifest(ctx, whole[i].store, m, data)
+		if err != nil {
+			whole[i].err = &storageError{name: whole[i].name, err: err}
+		}
+		return err
+	})
 	made := 0
 	var first, void error
 	for _, c := range copies {

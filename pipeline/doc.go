@@ -19,7 +19,8 @@
 // the same time; nothing goes through a temporary file. Objects are <backup>/<token>/<part>, and
 // <backup>/<token>/manifest.json is the commit of a storage: made last, only if absent. A producer that fails leaves
 // nothing stored. A storage that fails, or takes nothing for Config.StallAfter, is left behind as long as the others
-// satisfy `require`; a slow one slows the whole, because nothing may pile up.
+// satisfy `require`; one that they cannot do without has ten times as long; a slow one slows the whole, because nothing
+// may pile up. Whatever is left behind is a copy that the ledger calls missing, with the reason.
 //
 // # Restore
 //

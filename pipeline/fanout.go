@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -61,9 +59,13 @@ type sink struct {
 	name   string
 	pool   *pool
 	ctx    context.Context // bounds Read, which has no place for it; ends with the part
+	began  time.Time
 	cancel context.CancelCauseFunc
 	blocks chan *block  // as many places as there are blocks: a send never blocks
 	taken  atomic.Int64 // blocks read to their end
+	moved  atomic.Int64 // when bytes, or the end, were read last; ns since the sink began
+	whole  atomic.Bool  // the end was read
+	over   atomic.Bool  // its Put has returned
 	size   atomic.Int64 // bytes read
 
 	cur *block // of the reading side
@@ -82,6 +84,8 @@ func (s *sink) Read(p []byte) (int, error) {
 		select {
 		case b, ok := <-s.blocks:
 			if !ok {
+				s.whole.Store(s.end == io.EOF)
+				s.move()
 				return 0, s.end
 			}
 			s.cur, s.off = b, 0
@@ -89,6 +93,7 @@ func (s *sink) Read(p []byte) (int, error) {
 			return 0, context.Cause(s.ctx)
 		}
 	}
+	s.move()
 	n := copy(p, s.cur.buf[s.off:])
 	s.off += n
 	s.size.Add(int64(n))
@@ -98,6 +103,11 @@ func (s *sink) Read(p []byte) (int, error) {
 	}
 	return n, nil
 }
+
+func (s *sink) move() { s.moved.Store(int64(time.Since(s.began))) }
+
+// idle is for how long nothing was read.
+func (s *sink) idle() time.Duration { return time.Since(s.began) - time.Duration(s.moved.Load()) }
 
 // drop gives back the block that is being read. Called by the reading side, or after it has ended.
 func (s *sink) drop() {
@@ -161,7 +171,8 @@ func (s *sink) failure() error {
 }
 
 // fanout is a writer whose bytes go to several sinks at once. The slowest sets the pace, since the number of blocks is
-// fixed; one that takes nothing for stall while the writer waits is failed. Write fails when fewer than need sinks live.
+// fixed; one that takes nothing for stall while the writer waits is failed (laggard.go). Write fails when fewer than need
+// sinks live.
 type fanout struct {
 	ctx   context.Context // of the part; bounds Write, which has no place for it
 	pool  *pool
@@ -235,38 +246,23 @@ func (f *fanout) enough() error {
 	return nil
 }
 
-// take waits for a free block; each time that none comes back for stall, the sinks that lag most are failed.
+// take waits for a free block; each time that none comes back for stall, the sinks that lag most are failed, if they may.
 func (f *fanout) take() (*block, error) {
 	if b := f.pool.tryTake(); b != nil {
 		return b, nil
 	}
 	timer := time.NewTimer(f.stall)
 	defer timer.Stop()
-	for {
+	for waits := 1; ; {
 		select {
 		case b := <-f.pool.free:
 			return b, nil
 		case <-timer.C:
-			f.failLaggards()
+			f.failLaggards(waits)
+			waits++
 			timer.Reset(f.stall)
 		case <-f.ctx.Done():
 			return nil, context.Cause(f.ctx)
-		}
-	}
-}
-
-var errStalled = errors.New("takes no data")
-
-func (f *fanout) failLaggards() {
-	least := int64(-1)
-	for _, s := range f.sinks {
-		if n := s.taken.Load(); s.failure() == nil && (least < 0 || n < least) {
-			least = n
-		}
-	}
-	for _, s := range f.sinks {
-		if s.failure() == nil && s.taken.Load() == least {
-			s.fail(&storageError{name: s.name, err: fmt.Errorf("%w for %s", errStalled, f.stall)})
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (u *upload) open(ctx context.Context, cancel context.CancelCauseFunc, name 
 	var wg sync.WaitGroup
 	for _, c := range living {
 		sctx, scancel := context.WithCancelCause(ctx)
-		s := &sink{name: c.name, pool: f.pool, ctx: sctx, cancel: scancel, blocks: make(chan *block, f.pool.max)}
+		s := &sink{name: c.name, pool: f.pool, ctx: sctx, began: time.Now(), cancel: scancel, blocks: make(chan *block, f.pool.max)}
 		f.sinks = append(f.sinks, s)
 		u.watch(c.name, s.size.Load)
 	}
@@ -126,7 +126,9 @@ func (u *upload) open(ctx context.Context, cancel context.CancelCauseFunc, name 
 		return nil
 	}
 	return f, func(stored *meter) {
-		wg.Wait()
+		done := make(chan struct{})
+		go func() { wg.Wait(); close(done) }()
+		f.drain(done)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.made = max(u.made, f.pool.made)
@@ -148,6 +150,7 @@ func (u *upload) open(ctx context.Context, cancel context.CancelCauseFunc, name 
 // put runs one storage's Put. When it fails and too few are left, the whole part ends.
 func (u *upload) put(f *fanout, s *sink, c *copyOf, name string, cancel context.CancelCauseFunc) {
 	info, err := c.store.Put(s.ctx, name, s, storage.Condition{})
+	s.over.Store(true)
 	if err == nil && info.Size != s.size.Load() {
 		err = fmt.Errorf("stored %d of %d bytes", info.Size, s.size.Load())
 	}

@@ -29,7 +29,7 @@ const (
 	atEnd                 // after the storage has done its work: the answer is lost
 )
 
-// Fault is one thing that goes wrong. Made by Fail, Lose, Break, Cut, Do and Stall; narrowed by On, Nth and Times before
+// Fault is one thing that goes wrong. Made by the functions below; narrowed by On, Nth and Times before
 // it is injected. A fault is used in one storage only.
 type Fault struct {
 	op     Op
@@ -87,6 +87,13 @@ func DoAt(op Op, n int64, hook func(ctx context.Context, name string) error) *Fa
 func Stall(op Op, g *Gate) *Fault {
 	f := Do(op, g.pass)
 	f.what = "stall"
+	return f
+}
+
+// StallEnd makes calls of op do their work and then wait at the gate before they answer.
+func StallEnd(op Op, g *Gate) *Fault {
+	f := Do(op, g.pass)
+	f.at, f.what = atEnd, "stall before the answer"
 	return f
 }
 

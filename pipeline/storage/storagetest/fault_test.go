@@ -171,6 +171,7 @@ func TestFaultsPrintThemselves(t *testing.T) {
 		`get, after 100 bytes: end too early`:          storagetest.Cut(100),
 		`put (calls 1-3), after 7 bytes: stall`:        storagetest.StallAt(storagetest.Put, 7, gate).Times(3),
 		`delete: lose the answer with "boom"`:          storagetest.Lose(storagetest.Delete, boom),
+		`put: stall before the answer`:                 storagetest.StallEnd(storagetest.Put, gate),
 		`list: run a hook`:                             storagetest.Do(storagetest.List, nil),
 	} {
 		if got := f.String(); got != want {
