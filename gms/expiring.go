@@ -45,7 +45,11 @@ func (l *leading) expire() {
 			if r.GetState() != wire.RecoveryState_RECOVERY_APPOINTED && r.GetState() != wire.RecoveryState_RECOVERY_RAISED {
 				continue
 			}
-			if over(expiryOf(r), l.g.cfg.FenceTTL) {
+			limit := l.g.cfg.FenceTTL
+			if r.GetState() == wire.RecoveryState_RECOVERY_APPOINTED {
+				limit += roundPause(r.GetRounds())
+			}
+			if over(expiryOf(r), limit) {
 				cmds = append(cmds, moveAppointment(r))
 			}
 		}

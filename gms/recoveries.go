@@ -25,10 +25,12 @@ type Recovery struct {
 	State         string         // waiting, queued, appointed, raised, parked
 	Appointee     string         // run appointed or holding; empty while nobody is
 	AppointeeNode string
-	Token         uint64   // of the fence; the last one given
-	Failures      uint32   // of the present appointee
-	Tried         []string // runs that had their turn, as far as they are open
-	TriedNodes    []string // the same, by name
+	Token         uint64        // of the fence; the last one given
+	Failures      uint32        // of the present appointee
+	Rounds        uint32        // how often all candidates have found what the work needs unavailable
+	Pause         time.Duration // for which the appointee waits before it begins, because of Rounds
+	Tried         []string      // runs that had their turn, as far as they are open
+	TriedNodes    []string      // the same, by name
 	Exclusion     signals.Exclusion
 	Evidence      signals.Evidence
 	Since         uint64 // position of the closing
@@ -83,6 +85,7 @@ func recoveryOf(m *state.Machine, r *wire.Recovery) Recovery {
 	out := Recovery{
 		Appointment: Appointment{Component: r.GetComponent(), Node: r.GetNode(), Run: hexID(r.GetRun()), Index: r.GetIndex()},
 		State:       recoveryStates[r.GetState()], Token: r.GetToken(), Failures: r.GetAttempts(),
+		Rounds: r.GetRounds(), Pause: roundPause(r.GetRounds()),
 		Evidence: evidences[r.GetEvidence()], Since: r.GetSince(), Why: r.GetWhy(), Steps: stepsOf(r), Exclusion: signals.ExclusionToken,
 	}
 	if id, ok := state.RunIDOf(r.GetRun()); ok {
@@ -106,6 +109,21 @@ func recoveryOf(m *state.Machine, r *wire.Recovery) Recovery {
 		out.TriedNodes = append(out.TriedNodes, run.Node())
 	}
 	return out
+}
+
+// The pause before an attempt, after a first and after many rounds of candidates that found something unavailable.
+const (
+	firstRoundPause = 200 * time.Millisecond
+	lastRoundPause  = 10 * time.Second
+)
+
+// roundPause is how long an appointee waits before it begins, when all candidates have found what the work needs unavailable
+// so many times (PROTOCOL.md 15). The leader gives it that much longer to acquire the fence.
+func roundPause(rounds uint32) time.Duration {
+	if rounds == 0 {
+		return 0
+	}
+	return min(firstRoundPause<<min(rounds-1, 16), lastRoundPause)
 }
 
 var recoveryStates = map[wire.RecoveryState]string{

@@ -34,6 +34,7 @@ func newDriver(m *Manager) *driver {
 func (d *driver) drive(ctx context.Context) {
 	for ctx.Err() == nil {
 		list, changed := d.m.opts.Log.Recoveries()
+		d.backoff.rounds(list, time.Now())
 		p := decide(time.Now(), list, d.slots(), d.backoff.notBefore)
 		d.carryOut(ctx, p)
 		d.await(ctx, changed, p.wake)

@@ -36,7 +36,7 @@ func (l groupLog) Recoveries() ([]Appointed, <-chan struct{}) {
 
 func (l groupLog) appointed(r gms.Recovery) Appointed {
 	view := l.g.View()
-	return Appointed{Ref: Ref(r.Appointment), Failures: r.Failures, Facts: signals.Facts{
+	return Appointed{Ref: Ref(r.Appointment), Failures: r.Failures, Pause: r.Pause, Facts: signals.Facts{
 		Group: l.g.Name(), Member: r.Member, Position: r.Since, View: view, PreviousView: view, Evidence: r.Evidence, Why: r.Why,
 	}}
 }

@@ -81,6 +81,7 @@ type Held struct {
 type Appointed struct {
 	Ref
 	Failures uint32        // failures of the present appointee so far
+	Pause    time.Duration // before the first delivery: all candidates have found something unavailable
 	Facts    signals.Facts // of the signal; its kind is set here
 }
 

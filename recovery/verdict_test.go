@@ -145,3 +145,32 @@ func TestPromiseKept(t *testing.T) {
 		}
 	}
 }
+
+// PROTOCOL 15: what was away for every candidate is not asked for at full speed by one that has not tried yet; each
+// appointment pauses once, from when it is learned.
+func TestRule15_BackoffByRounds(t *testing.T) {
+	b := newBackoff(time.Second, time.Second)
+	start := time.Unix(0, 0)
+	a := Appointed{Ref: Ref{Component: "c", Run: "r", Index: 7}, Pause: 10 * time.Second}
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	b.rounds([]Appointed{a}, at(0))
+	b.rounds([]Appointed{a}, at(5))
+	if got := b.notBefore[a.key()]; !got.Equal(at(10)) {
+		t.Errorf("the first pause ends at %v", got)
+	}
+	if p := decide(at(9), []Appointed{a}, nil, b.notBefore); len(p.start) != 0 || !p.wake.Equal(at(10)) {
+		t.Errorf("before its end: %+v", p)
+	}
+	if p := decide(at(10), []Appointed{a}, nil, b.notBefore); len(p.start) != 1 {
+		t.Errorf("after its end: %+v", p)
+	}
+	a.Index = 8
+	b.rounds([]Appointed{a}, at(20))
+	if got := b.notBefore[a.key()]; !got.Equal(at(30)) {
+		t.Errorf("the next appointment's pause ends at %v", got)
+	}
+	b.rounds(nil, at(21))
+	if len(b.paused) != 0 {
+		t.Error("a recovery that is over is remembered")
+	}
+}
