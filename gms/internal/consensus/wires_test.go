@@ -13,6 +13,8 @@ type wires struct {
 	mu    sync.Mutex
 	ports map[string]*wirePort
 	holds map[[2]string]chan struct{}
+
+	buffered bool // a write does not wait for its reader
 }
 
 func newWires() *wires {
@@ -79,6 +81,9 @@ func (p *wirePort) Dial(ctx context.Context, to string) (net.Conn, error) {
 		return nil, fmt.Errorf("no node %s", to)
 	}
 	a, b := net.Pipe()
+	if p.wires.buffered {
+		a, b = bufferedPipe()
+	}
 	select {
 	case peer.accept <- &wireConn{Conn: b, wires: p.wires, from: to, to: p.name, done: make(chan struct{})}:
 		return &wireConn{Conn: a, wires: p.wires, from: p.name, to: to, done: make(chan struct{})}, nil
