@@ -201,6 +201,9 @@ type Database struct {
 	// Yield is what a backup does when somebody waits for half a minute for a table that it
 	// reads (to alter or truncate it): "" nothing, warn (in the log), or cancel the backup.
 	Yield string `yaml:"yield"`
+	// Jobs is how many streams the rows of a backup are divided among, 0 to 32: that many sessions read, and restore, at
+	// the same time. 0 and 1 make one archive.
+	Jobs int `yaml:"jobs"`
 }
 
 // Storage is a place where backups are kept. What a kind has no use for must not be set.

@@ -116,7 +116,7 @@ log: {level: debug, format: json}
 			{Kind: "gzip", Level: 6, Precedence: 5, RestoreOnly: true},
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
-		Databases: []Database{{"shop", NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), "warn"}},
+		Databases: []Database{{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn"}},
 		Storages: []Storage{
 			{Name: "a", Kind: "local", Path: "/srv/a", MinFree: 2 << 30}, {Name: "b", Kind: "mem"},
 			{Name: "e", Kind: "dropbox", AppKey: "k", RefreshToken: NewSecret("file:/t"), PartSize: 8 << 20},

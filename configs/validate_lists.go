@@ -88,6 +88,9 @@ func (c *Config) checkDatabases(ps *problems) {
 			ps.add(at+".dsn", "%s", problem)
 		}
 		checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
+		if d.Jobs < 0 || d.Jobs > 32 {
+			ps.add(at+".jobs", "is %d, want 0 to 32", d.Jobs)
+		}
 	}
 }
 

@@ -119,8 +119,13 @@ func TestBounds(t *testing.T) {
 		{"database name climbs", func(c *Config) { c.Databases = []Database{db("../x", "postgres://h/d")} }, "databases[0].name: is"},
 		{"database name dots", func(c *Config) { c.Databases = []Database{db("..", "postgres://h/d")} }, "databases[0].name: is"},
 		{"database twice", func(c *Config) { c.Databases = []Database{db("a", "postgres://h/d"), db("a", "env:X")} }, "databases[1].name: is"},
-		{"yield", func(c *Config) { c.Databases = []Database{{"a", NewDSN("postgres://h/d"), "cancel"}} }, ""},
-		{"yield to nobody", func(c *Config) { c.Databases = []Database{{"a", NewDSN("postgres://h/d"), "perhaps"}} }, `databases[0].yield: is "perhaps", want one of , warn, cancel`},
+		{"yield", func(c *Config) {
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Yield: "cancel", Jobs: 32}}
+		}, ""},
+		{"yield to nobody", func(c *Config) {
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Yield: "perhaps"}}
+		}, `databases[0].yield: is "perhaps", want one of , warn, cancel`},
+		{"jobs", func(c *Config) { c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Jobs: 33}} }, "databases[0].jobs: is 33, want 0 to 32"},
 		{"dsn missing", func(c *Config) { c.Databases = []Database{db("a", "")} }, "databases[0].dsn: is missing"},
 		{"dsn is a word", func(c *Config) { c.Databases = []Database{db("a", "hunter2")} }, "databases[0].dsn: is no connection string"},
 		{"dsn is no URL", func(c *Config) { c.Databases = []Database{db("a", "postgres://u:hunter%2@h/d")} }, "databases[0].dsn: is not a valid URL"},

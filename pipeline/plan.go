@@ -106,6 +106,9 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	if _, err := Needed(require, len(storages)); err != nil {
 		return ledger.Task{}, &RequestError{Field: "require", Problem: err.Error(), Hint: "say all, any, or a number of storages"}
 	}
+	if err := jobs(r.Dump.Jobs); err != nil {
+		return ledger.Task{}, err
+	}
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Create, now)
 	t.Database, t.Storages, t.Require, t.Backup, t.Dump = r.Database, storages, require, NewID(now), r.Dump
@@ -123,6 +126,12 @@ func (p *Planner) PlanRestore(ctx context.Context, r RestoreRequest) (ledger.Tas
 	}
 	if r.Choices.InPlace && b.Info.Format == source.FormatPlain {
 		return ledger.Task{}, &RequestError{Field: "in_place", Problem: "a plain backup can only be restored into a new database", Hint: "leave in_place out"}
+	}
+	if err := jobs(r.Choices.Jobs); err != nil {
+		return ledger.Task{}, err
+	}
+	if r.Choices.InPlace && r.Choices.Jobs > 1 {
+		return ledger.Task{}, &RequestError{Field: "jobs", Problem: "a restore in place is one transaction, which one session makes", Hint: "leave jobs out, or restore into a new database"}
 	}
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Restore, now)
@@ -229,6 +238,14 @@ func (p *Planner) backup(ctx context.Context, r RestoreRequest) (ledger.Backup, 
 		return b, &RequestError{Field: "backup", Problem: fmt.Sprintf("backup %s is %s", b.ID, b.State), Hint: "only completed backups can be restored"}
 	}
 	return b, nil
+}
+
+// jobs checks a number of streams or sessions.
+func jobs(n int) error {
+	if n < 0 || n > source.MaxStreams {
+		return &RequestError{Field: "jobs", Problem: fmt.Sprintf("%d jobs", n), Hint: fmt.Sprintf("say 0 to %d", source.MaxStreams)}
+	}
+	return nil
 }
 
 // holds tells whether a storage is known and has a copy.

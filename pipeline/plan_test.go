@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 func TestPlanBackup(t *testing.T) {
@@ -76,6 +77,8 @@ func TestPlanRestore(t *testing.T) {
 			{RestoreRequest{Backup: task.Backup, Target: strings.Repeat("x", 64)}, "target", "63"},
 			{RestoreRequest{Backup: task.Backup, Target: "a\x00b"}, "target", "63"},
 			{RestoreRequest{Backup: task.Backup, Storage: "three"}, "storage", "one, two"},
+			{RestoreRequest{Backup: task.Backup, Choices: source.RestoreChoices{Jobs: 33}}, "jobs", "32"},
+			{RestoreRequest{Backup: task.Backup, Choices: source.RestoreChoices{Jobs: 2, InPlace: true}}, "jobs", "new database"},
 		} {
 			_, err := p.PlanRestore(r.Context(), c.req)
 			wantRequestError(r, err, c.field, c.hint)

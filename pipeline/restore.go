@@ -65,7 +65,11 @@ func (a *attempt) fill(ctx context.Context, r source.Restore, from picked) error
 		onRaw:    func() error { return a.stage(ctx, ledger.Restoring) },
 		count:    func(n int) { a.read.Add(int64(n)) },
 	}
-	return back.all(ctx, a.row().Choices.Jobs, r.Read)
+	jobs := a.row().Choices.Jobs
+	if a.row().Choices.InPlace {
+		jobs = 1 // it has one session: the others would only hold their downloads open
+	}
+	return back.all(ctx, jobs, r.Read)
 }
 
 // swap checks what was filled, records it in the ledger under the token, and commits.

@@ -72,6 +72,7 @@ type CreateBackup struct {
 	SchemaOnly     bool     `json:"schema_only,omitempty"`     // no rows, no large objects
 	NoLargeObjects bool     `json:"no_large_objects,omitempty"`
 	Globals        bool     `json:"globals,omitempty"` // roles and tablespaces of the server too, without passwords
+	Jobs           int      `json:"jobs,omitempty"`    // streams that the rows are divided among, at most 32; 0: as configured
 }
 
 // RestoreBackup asks for a backup to be restored into a database.
@@ -95,6 +96,7 @@ type RestoreBackup struct {
 	SchemaOnly      bool     `json:"schema_only,omitempty"`       // no rows, no large objects
 	Schemas         []string `json:"schemas,omitempty"`           // only these, by name
 	Tables          []string `json:"tables,omitempty"`            // only these, by name without schema; without indexes and keys
+	Jobs            int      `json:"jobs,omitempty"`              // sessions at the same time, at most 32; 0: as many as the backup has streams
 }
 
 // RecoveryName says which open recovery is meant.

@@ -211,14 +211,14 @@ func (j jobs) Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error
 func dumpOptions(r api.CreateBackup) source.DumpOptions {
 	return source.DumpOptions{
 		Format: r.Format, Schemas: r.Schemas, Tables: r.Tables, ExcludeSchemas: r.ExcludeSchemas, ExcludeTables: r.ExcludeTables,
-		SchemaOnly: r.SchemaOnly, NoLargeObjects: r.NoLargeObjects, Globals: r.Globals,
+		SchemaOnly: r.SchemaOnly, NoLargeObjects: r.NoLargeObjects, Globals: r.Globals, Jobs: r.Jobs,
 	}
 }
 
 func restoreChoices(r api.RestoreBackup) source.RestoreChoices {
 	return source.RestoreChoices{
 		InPlace: r.InPlace, Disconnect: r.Disconnect, NoOwner: r.NoOwner, NoPrivileges: r.NoPrivileges, NoSubscriptions: r.NoSubscriptions,
-		NoEventTriggers: r.NoEventTriggers, SchemaOnly: r.SchemaOnly, Schemas: r.Schemas, Tables: r.Tables,
+		NoEventTriggers: r.NoEventTriggers, SchemaOnly: r.SchemaOnly, Schemas: r.Schemas, Tables: r.Tables, Jobs: r.Jobs,
 	}
 }
 

@@ -84,7 +84,7 @@ func openSource(d configs.Database, log *slog.Logger) (source.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return postgres.New(postgres.Config{DSN: dsn, Yield: postgres.Yield(d.Yield), Logger: log.With("database", d.Name)})
+	return postgres.New(postgres.Config{DSN: dsn, Yield: postgres.Yield(d.Yield), Jobs: d.Jobs, Logger: log.With("database", d.Name)})
 }
 
 func openStorage(s configs.Storage, all accounts, log *slog.Logger) (storage.Storage, func() error, error) {

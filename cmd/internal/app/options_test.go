@@ -15,6 +15,8 @@ func filled[T any](t *testing.T) T {
 	v := reflect.ValueOf(&all).Elem()
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Kind() {
+		case reflect.Int:
+			f.SetInt(3)
 		case reflect.Bool:
 			f.SetBool(true)
 		case reflect.String:

@@ -28,6 +28,7 @@ func (r *root) backupCreateCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&want.SchemaOnly, "schema-only", false, "no rows and no large objects")
 	cmd.Flags().BoolVar(&want.NoLargeObjects, "no-large-objects", false, "no large objects, which no other filter leaves out")
 	cmd.Flags().BoolVar(&want.Globals, "globals", false, "add the roles and tablespaces of the server, without passwords")
+	cmd.Flags().IntVar(&want.Jobs, "jobs", 0, "streams that the rows are divided among, at most 32 (default as configured)")
 	wait := waitFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		want.Database = args[0]

@@ -29,6 +29,7 @@ type command struct {
 	env    []string
 	stdin  *os.File
 	stdout *os.File
+	extra  *os.File // descriptor 3
 }
 
 // startChild starts a program on an OS thread that belongs to it until it has ended. The kernel kills the program when
@@ -43,6 +44,9 @@ func startChild(c command, grace time.Duration) (*child, error) {
 	}
 	if c.stdout != nil {
 		k.cmd.Stdout = c.stdout
+	}
+	if c.extra != nil {
+		k.cmd.ExtraFiles = []*os.File{c.extra}
 	}
 	k.cmd.WaitDelay = grace
 	attach(k.cmd)

@@ -30,6 +30,8 @@ type Config struct {
 	Yield Yield
 	// YieldAfter is how long somebody may wait for a dump, measured to a quarter of it or a second. Default 30 s.
 	YieldAfter time.Duration
+	// Jobs is the number of streams of a dump that does not say itself; see source.DumpOptions. Default one archive.
+	Jobs int
 	// Logger receives what happens (clients disconnected, warnings of the programs). Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -46,6 +48,8 @@ type Source struct {
 	cfg   Config
 	where where
 	log   *slog.Logger
+
+	inMemory int64 // see maxInMemory
 }
 
 var _ source.Source = (*Source)(nil)
@@ -57,6 +61,9 @@ func New(cfg Config) (*Source, error) {
 	}
 	if cfg.Yield != YieldNever && cfg.Yield != YieldWarn && cfg.Yield != YieldCancel {
 		return nil, fmt.Errorf("configure a postgres source: yield %q is not %s or %s", cfg.Yield, YieldWarn, YieldCancel)
+	}
+	if err := checkJobs(cfg.Jobs); err != nil {
+		return nil, fmt.Errorf("configure a postgres source: %w", err)
 	}
 	if cfg.YieldAfter == 0 {
 		cfg.YieldAfter = defaultYieldAfter
@@ -71,7 +78,7 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure a postgres source: %w", err)
 	}
-	return &Source{cfg: cfg, where: w, log: cfg.Logger}, nil
+	return &Source{cfg: cfg, where: w, log: cfg.Logger, inMemory: maxInMemory}, nil
 }
 
 // Database returns the name of the database that the DSN names.

@@ -35,6 +35,19 @@
 // password hashes. With them it is a secret: they can be guessed at, and logged in with where SCRAM is not used. Nothing
 // here prints a part; whoever stores it encrypts it. A restore checks that the roles exist, and does not make them.
 //
+// # Several streams
+//
+// With DumpOptions.Jobs the rows go in that many streams of one snapshot: PartPre and PartPost hold the definitions, PartData
+// and its further streams the rows, an archive each by a pg_dump of its own. The largest tables are spread over the streams by
+// size; PartData holds whatever the others do not name, so that nothing can be forgotten. The session of the snapshot holds
+// a reader's lock on every table from before the first stream to Close, as one that was altered in between would not be the
+// same in both. A restore reads the streams at the same time, between PartPre and PartPost.
+//
+// RestoreChoices.Jobs also makes indexes and constraints in several sessions, which pg_restore does only from a file in which
+// it can seek: the definitions are kept in a file in memory (Linux; at most 64 MiB, else one session does it). With one archive
+// that is its beginning, and pg_restore runs twice. None of that is for a restore in place, which is one transaction: it
+// reads one stream after the other, into an empty database only.
+//
 // # Locks
 //
 // A dump holds a weak lock on every table and sequence, counted before it begins against the server's room for locks

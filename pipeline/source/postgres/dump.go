@@ -19,10 +19,12 @@ type dump struct {
 	snapshot string
 	filters  filters
 	pgDump   tool
-	globals  tool   // pg_dumpall, when it is needed
-	script   []byte // PartDatabase
-	skipOurs bool   // the database has a schema that only a restore in place uses
+	globals  tool           // pg_dumpall, when it is needed
+	script   []byte         // PartDatabase
+	streams  [][]sizedTable // tables of the further streams
+	skipOurs bool           // the database has a schema that only a restore in place uses
 	info     source.Info
+	told     sync.Map // pids of those who wait, and were told of
 	close    sync.Once
 }
 
@@ -38,6 +40,9 @@ func (s *Source) Dump(ctx context.Context, a source.Attempt) (source.Dump, error
 
 // DumpWith implements source.Chooser.
 func (s *Source) DumpWith(ctx context.Context, a source.Attempt, o source.DumpOptions) (source.Dump, error) {
+	if o.Jobs == 0 && o.Format != source.FormatPlain {
+		o.Jobs = s.cfg.Jobs
+	}
 	f, err := parseFilters(o)
 	if err := errors.Join(checkAttempt(a), err); err != nil {
 		return nil, fmt.Errorf("dump database %q: %w", s.Database(), err)
@@ -128,12 +133,19 @@ func (d *dump) capture(ctx context.Context) error {
 	if p, ok := table.lacks(dumpLocks(d.info.Counts)); !ok {
 		return d.src.errorf(p, "prepare the dump of database %q", d.src.Database())
 	}
-	return nil
+	return d.divideRows(ctx)
 }
 
 // Parts implements source.Dump.
 func (d *dump) Parts() []string {
-	parts := []string{source.PartData, source.PartDatabase}
+	parts := []string{source.PartData}
+	if d.info.Streams > 0 {
+		parts = []string{source.PartPre, source.PartPost} // both are short: the sooner they have their locks, the better
+		for n := range d.info.Streams {
+			parts = append(parts, streamName(n+1))
+		}
+	}
+	parts = append(parts, source.PartDatabase)
 	if d.filters.options.Globals {
 		parts = append(parts, source.PartGlobals)
 	}

@@ -11,9 +11,32 @@ import (
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
-// readData feeds the archive to pg_restore. While from can still fail, pg_restore's input stays open: an input that ends
+// readData restores one part that fills the database.
+func (r *restore) readData(ctx context.Context, part string, from io.Reader) error {
+	switch {
+	case r.options.Info.Streams == 0:
+		return r.readArchive(ctx, from)
+	case part == source.PartPre:
+		return r.feedArchive(ctx, from, restoreArgs(r.options, true))
+	case part == source.PartPost:
+		return r.readPost(ctx, from)
+	case r.options.SchemaOnly:
+		return r.skip(ctx, from)
+	}
+	return r.feedArchive(ctx, from, restoreArgs(r.options, false)) // what was chosen may be in another stream
+}
+
+// skip reads a part that is not wanted: only its end tells whether the backup is whole.
+func (r *restore) skip(ctx context.Context, from io.Reader) error {
+	if _, err := io.Copy(io.Discard, from); err != nil {
+		return r.src.badStream(ctx, err, r.doing())
+	}
+	return nil
+}
+
+// feedArchive feeds an archive to pg_restore. While from can still fail, pg_restore's input stays open: an input that ends
 // early would be taken for the whole.
-func (r *restore) readData(ctx context.Context, from io.Reader) error {
+func (r *restore) feedArchive(ctx context.Context, from io.Reader, args []string) error {
 	if err := readMagic(from); err != nil {
 		return r.src.badStream(ctx, err, r.doing())
 	}
@@ -24,7 +47,7 @@ func (r *restore) readData(ctx context.Context, from io.Reader) error {
 	defer func() { _ = stdin.Close() }()
 	child, err := startChild(command{
 		path: r.pgRestore.path, env: r.src.where.environ(), stdin: in,
-		args: append(restoreArgs(r.options), "--format=custom", "--exit-on-error", "--no-password",
+		args: append(args, "--format=custom", "--exit-on-error", "--no-password",
 			"--dbname="+r.src.where.conninfo(r.at, r.prepared.Database, tag(r.attempt))),
 	}, r.src.cfg.Grace)
 	_ = in.Close() // the child has its own
@@ -78,6 +101,11 @@ func (s *Source) feed(ctx context.Context, child *child, stdin *os.File, from io
 		child.kill() // before its input ends
 		return s.badStream(ctx, reader.err, doing)
 	}
+	return s.judgeRestore(ctx, child, doing)
+}
+
+// judgeRestore says how a pg_restore ended that has read all it was given.
+func (s *Source) judgeRestore(ctx context.Context, child *child, doing string) error {
 	status := child.wait()
 	switch {
 	case ctx.Err() != nil:

@@ -44,8 +44,10 @@ func parseFilters(o source.DumpOptions) (filters, error) {
 		return f, errors.New("chosen tables and filters of schemas exclude each other: write the schema before the table, with a dot")
 	case o.RolePasswords && !o.Globals:
 		return f, errors.New("role passwords are part of the globals, which are not asked for")
+	case o.Jobs > 1 && o.Format == source.FormatPlain:
+		return f, errors.New("a plain dump is one script: jobs are for archives")
 	}
-	return f, nil
+	return f, checkJobs(o.Jobs)
 }
 
 // partial tells whether something of the database is left out.
@@ -94,16 +96,24 @@ const selected = `CASE WHEN cardinality($2::text[]) > 0 THEN EXISTS (SELECT FROM
 
 // sqlArgs are the first six parameters of a query with selected in it.
 func (f filters) sqlArgs() []any {
-	regexes := func(list []pattern, of func(pattern) string) []string {
-		out := []string{}
-		for _, p := range list {
-			out = append(out, of(p))
-		}
-		return out
+	return []any{nameRegexes(f.schemas), schemaRegexes(f.tables), nameRegexes(f.tables),
+		nameRegexes(f.exSchemas), schemaRegexes(f.exTables), nameRegexes(f.exTables)}
+}
+
+func nameRegexes(list []pattern) []string {
+	out := []string{}
+	for _, p := range list {
+		out = append(out, p.nameRegex)
 	}
-	name, schema := func(p pattern) string { return p.nameRegex }, func(p pattern) string { return p.schemaRegex }
-	return []any{regexes(f.schemas, name), regexes(f.tables, schema), regexes(f.tables, name),
-		regexes(f.exSchemas, name), regexes(f.exTables, schema), regexes(f.exTables, name)}
+	return out
+}
+
+func schemaRegexes(list []pattern) []string {
+	out := []string{}
+	for _, p := range list {
+		out = append(out, p.schemaRegex)
+	}
+	return out
 }
 
 const (

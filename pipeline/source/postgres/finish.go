@@ -11,7 +11,7 @@ import (
 // Check implements source.Restore: the new database must hold as many objects of each kind as the snapshot did.
 func (r *restore) Check(ctx context.Context) (source.Prepared, error) {
 	doing := fmt.Sprintf("check database %q", r.prepared.Database)
-	if !r.filled || r.failed || r.over {
+	if !r.progress.filled() || r.over {
 		return source.Prepared{}, fmt.Errorf("%s: %w", doing, source.ErrIncomplete)
 	}
 	conn, err := r.src.connect(ctx, r.attempt, r.prepared.Database)
@@ -32,7 +32,7 @@ func (r *restore) Check(ctx context.Context) (source.Prepared, error) {
 			return source.Prepared{}, r.src.wrap(ctx, err, "%s", doing)
 		}
 		if p, ok := r.expected.compare(got); !ok {
-			r.failed = true
+			r.progress.fail()
 			return source.Prepared{}, r.src.errorf(p, "%s", doing)
 		}
 	}

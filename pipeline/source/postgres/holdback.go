@@ -52,6 +52,13 @@ func beforeCommit(held []byte) ([]byte, error) {
 	return held[:at+1], nil
 }
 
-// restricts says whether a script has psql refuse meta-commands that a backup may have been made to carry. Every
-// pg_restore since August 2025 says so in the first lines.
-func restricts(head []byte) bool { return bytes.Contains(head, []byte("\n\\restrict ")) }
+// restriction returns the key with which a script has psql refuse meta-commands that a backup may have been made to
+// carry; nil when it does not. Every pg_restore since August 2025 says so in the first lines.
+func restriction(head []byte) []byte {
+	_, after, ok := bytes.Cut(head, []byte("\n\\restrict "))
+	if !ok {
+		return nil
+	}
+	key, _, _ := bytes.Cut(after, []byte("\n"))
+	return bytes.TrimSpace(key)
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/fencepost/fencepost/pipeline/source"
 )
@@ -20,16 +21,17 @@ type inPlace struct {
 	psql      *psql
 	prepared  source.Prepared
 	expected  *expected // by the backup's script; nil until it was read
-	filled    bool      // PartData was read whole, and psql has run all of it but the COMMIT
-	failed    bool      // nothing of this may be committed
+	progress  *progress // parts that were read whole, and psql has run all of them but the COMMIT
+	reading   sync.Mutex
+	restrict  []byte // key that ends psql's restriction by the script that was read last
 	checked   bool
 	over      bool // committed or aborted
 }
 
 // restoreInPlace begins the transaction: when it returns, it holds the attempt's row.
 func (s *Source) restoreInPlace(ctx context.Context, a source.Attempt, o source.RestoreOptions) (source.Restore, error) {
-	r := &inPlace{src: s, attempt: a, options: o, prepared: source.Prepared{Target: o.Target, InPlace: true}}
-	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName()), inPlaceFits(o)); err != nil {
+	r := &inPlace{src: s, attempt: a, options: o, progress: newProgress(o.Info), prepared: source.Prepared{Target: o.Target, InPlace: true}}
+	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName()), checkJobs(o.Info.Streams), inPlaceFits(o)); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.doing(), err)
 	}
 	conn, err := s.connect(ctx, a, o.Target)
@@ -54,6 +56,10 @@ func inPlaceFits(o source.RestoreOptions) error {
 		return errors.New("a plain script can only be restored into a new database")
 	case o.NoEventTriggers:
 		return errors.New("event triggers can only be left out of a new database")
+	case o.Jobs > 1:
+		return errors.New("one transaction cannot be spread over several jobs: restore into a new database, or with one job")
+	case o.Info.Streams > 0 && o.Replace:
+		return errors.New("a backup of several streams cannot replace what is in a database: restore into a new database, or into an empty one")
 	}
 	return nil
 }
@@ -174,24 +180,24 @@ func (r *inPlace) ask(ctx context.Context, sql, expression string) (string, erro
 	return text, err
 }
 
-// Read implements source.Restore.
+// Read implements source.Restore. There is one psql: parts of one stage wait for each other.
 func (r *inPlace) Read(ctx context.Context, part string, from io.Reader) error {
-	var err error
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	err := r.progress.begin(part)
 	switch {
-	case r.over || r.failed:
+	case r.over:
 		err = errors.New("this restore has ended")
-	case part == source.PartData && !r.filled:
-		err = r.readData(ctx, from)
-		r.filled = err == nil
-	case part == source.PartDatabase && r.filled && r.expected == nil:
+	case err != nil:
+	case part == source.PartDatabase:
 		err = r.readScript(ctx, from)
-	case part == source.PartGlobals:
+	case part == source.PartGlobals, r.options.SchemaOnly && r.options.Info.Streams > 0 && source.IsStream(part):
 		_, err = io.Copy(io.Discard, from) // only its end tells that it is whole
 	default:
-		err = fmt.Errorf("part %q is not expected now", part)
+		err = r.readData(ctx, part, from)
 	}
+	r.progress.end(part, err)
 	if err != nil {
-		r.failed = true
 		return r.src.wrap(ctx, err, "%s", r.doing())
 	}
 	return nil
@@ -211,12 +217,12 @@ func (r *inPlace) readScript(ctx context.Context, from io.Reader) error {
 // Check implements source.Restore. Inside the transaction the target must hold at least what the backup held; it may
 // hold more, which was made since.
 func (r *inPlace) Check(ctx context.Context) (source.Prepared, error) {
-	if !r.filled || r.failed || r.over {
+	if !r.progress.filled() || r.over {
 		return source.Prepared{}, fmt.Errorf("%s: %w", r.doing(), source.ErrIncomplete)
 	}
 	got, err := r.ask(ctx, "", `SELECT coalesce(jsonb_object_agg(kind, n), '{}') FROM (`+countQuery+`) AS counted (kind, n)`)
 	if err != nil {
-		r.failed = true
+		r.progress.fail()
 		return source.Prepared{}, r.src.wrap(ctx, err, "%s", r.doing())
 	}
 	var counts map[string]int64
@@ -228,7 +234,7 @@ func (r *inPlace) Check(ctx context.Context) (source.Prepared, error) {
 			counts[kind] = min(n, r.expected.counts[kind]) // more is fine
 		}
 		if p, ok := r.expected.compare(counts); !ok {
-			r.failed = true
+			r.progress.fail()
 			return source.Prepared{}, r.src.errorf(p, "%s", r.doing())
 		}
 	}

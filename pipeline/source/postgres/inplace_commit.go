@@ -13,7 +13,7 @@ func (r *inPlace) Commit(ctx context.Context) error {
 	switch {
 	case r.over:
 		return nil
-	case !r.checked || r.failed:
+	case !r.checked || r.progress.isFailed():
 		return fmt.Errorf("%s: it was not checked", r.doing())
 	}
 	_, err := r.psql.ask(ctx, fmt.Sprintf(releaseSQL, literal(r.attempt.Task), r.attempt.Token), "1")
@@ -25,7 +25,7 @@ func (r *inPlace) Commit(ctx context.Context) error {
 		}
 		return nil
 	}
-	r.failed = true
+	r.progress.fail()
 	unclear := r.src.wrap(ctx, err, "%s", r.doing())
 	if ctx.Err() == nil {
 		unclear = r.src.errorf(r.psql.why(), "%s", r.doing())

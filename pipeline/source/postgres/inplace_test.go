@@ -45,11 +45,7 @@ func begun(t *testing.T, s *Source, a source.Attempt, o source.RestoreOptions) s
 // readBoth reads both parts and checks.
 func readBoth(t *testing.T, r source.Restore, b backup) source.Prepared {
 	t.Helper()
-	for _, part := range bothParts {
-		if err := r.Read(t.Context(), part, bytes.NewReader(b.parts[part])); err != nil {
-			t.Fatal(err)
-		}
-	}
+	readAll(t, r, b)
 	p, err := r.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +241,7 @@ func TestCommitNeedsTheRow(t *testing.T) {
 	if _, err := r.ask(t.Context(), `DELETE FROM fencepost.attempt; CREATE TABLE public.x ();`, "1"); err != nil {
 		t.Fatal(err)
 	}
-	r.filled, r.checked = true, true
+	r.checked = true
 	if err := r.Commit(t.Context()); err == nil {
 		t.Error("it was committed without its row")
 	}

@@ -2,10 +2,13 @@ package postgres
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,16 +93,31 @@ func fill(t *testing.T, s *Source, a source.Attempt, b backup, o source.RestoreO
 			t.Errorf("abort: %v", err)
 		}
 	})
-	for _, part := range []string{source.PartData, source.PartDatabase} {
-		if err := r.Read(t.Context(), part, bytes.NewReader(b.parts[part])); err != nil {
-			t.Fatal(err)
-		}
-	}
+	readAll(t, r, b)
 	p, err := r.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r, p
+}
+
+// readAll reads every part, those of one stage at the same time.
+func readAll(t *testing.T, r source.Restore, b backup) {
+	t.Helper()
+	for _, stage := range source.Stages(slices.Collect(maps.Keys(b.parts))) {
+		var wg sync.WaitGroup
+		for _, part := range stage {
+			wg.Go(func() {
+				if err := r.Read(t.Context(), part, bytes.NewReader(b.parts[part])); err != nil {
+					t.Errorf("read %s: %v", part, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
 }
 
 func dropLater(t *testing.T, names ...string) {

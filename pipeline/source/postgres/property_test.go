@@ -112,6 +112,15 @@ func oneRandomDatabase(t *testing.T, seed uint64, roles []string) {
 	same(t, before, fingerprint(t, "random copy"))
 	sameSchema(t, schema, schemaOf(t, "random copy"))
 
+	// In several streams, and in several sessions.
+	streams := takeWith(t, s, source.DumpOptions{Jobs: 4})
+	restored(t, s, streams, "random streams", source.RestoreChoices{})
+	same(t, before, fingerprint(t, "random streams"))
+	sameSchema(t, schema, schemaOf(t, "random streams"))
+	restored(t, s, b, "random jobs", source.RestoreChoices{Jobs: 3})
+	same(t, before, fingerprint(t, "random jobs"))
+	sameSchema(t, schema, schemaOf(t, "random jobs"))
+
 	// In place over what was changed meanwhile.
 	tables := query(t, name, `SELECT string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' AND relnamespace::regnamespace::text !~ '^(pg_|information)'`)
 	srv.Exec(t, name, `TRUNCATE `+tables+` CASCADE; SELECT lo_unlink(1000); SELECT lo_from_bytea(0, 'new')`)

@@ -22,8 +22,7 @@ type restore struct {
 	at        address // where the new database is made
 	prepared  source.Prepared
 	expected  *expected // by the backup's script; nil until it was read
-	filled    bool      // PartData was read whole
-	failed    bool      // a part was not: nothing of this may be committed
+	progress  *progress
 	checked   bool
 	over      bool // committed or aborted
 }
@@ -34,7 +33,7 @@ func (s *Source) Restore(ctx context.Context, a source.Attempt, o source.Restore
 		return s.restoreInPlace(ctx, a, o)
 	}
 	doing := fmt.Sprintf("prepare the restore of database %q", o.Target)
-	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName())); err != nil {
+	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName()), checkJobs(o.Jobs), checkJobs(o.Info.Streams)); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	conn, err := s.maintain(ctx, a)
@@ -42,7 +41,7 @@ func (s *Source) Restore(ctx context.Context, a source.Attempt, o source.Restore
 		return nil, err
 	}
 	defer conn.close()
-	r := &restore{src: s, attempt: a, options: o, at: conn.at}
+	r := &restore{src: s, attempt: a, options: o, at: conn.at, progress: newProgress(o.Info)}
 	r.prepared = source.Prepared{Database: preparedName(o.Target, a), Target: o.Target}
 	if err := r.preflight(ctx, conn); err != nil {
 		return nil, s.wrap(ctx, err, "%s", doing)
@@ -167,34 +166,34 @@ func createStatement(name, encoding string, l source.Locale) string {
 
 // Read implements source.Restore.
 func (r *restore) Read(ctx context.Context, part string, from io.Reader) error {
-	var err error
+	err := r.progress.begin(part)
 	switch {
-	case r.over || r.failed:
+	case r.over:
 		err = errors.New("this restore has ended")
-	case part == source.PartData && !r.filled:
-		err = r.readAny(ctx, from)
-		r.filled = err == nil
-	case part == source.PartDatabase && r.filled && r.expected == nil:
+	case err != nil:
+	case part == source.PartDatabase:
 		err = r.readScript(ctx, from)
 	case part == source.PartGlobals:
 		_, err = io.Copy(io.Discard, from) // only its end tells that it is whole
 	default:
-		err = fmt.Errorf("part %q is not expected now", part)
+		err = r.readAny(ctx, part, from)
 	}
+	r.progress.end(part, err)
 	if err != nil {
-		r.failed = true
 		return r.src.wrap(ctx, err, "restore %s into database %q", part, r.prepared.Database)
 	}
 	return nil
 }
 
-// readAny reads PartData in the format of the backup.
-func (r *restore) readAny(ctx context.Context, from io.Reader) error {
-	read := r.readData
+// readAny reads a part that fills the database, in the format of the backup.
+func (r *restore) readAny(ctx context.Context, part string, from io.Reader) error {
+	var err error
 	if r.options.Info.Format == source.FormatPlain {
-		read = r.readPlain
+		err = r.readPlain(ctx, from)
+	} else {
+		err = r.readData(ctx, part, from)
 	}
-	if err := read(ctx, from); err != nil || !r.options.NoEventTriggers {
+	if err != nil || !r.options.NoEventTriggers || (part != source.PartPost && r.options.Info.Streams > 0) {
 		return err
 	}
 	return r.dropEventTriggers(ctx)

@@ -2,8 +2,9 @@ package postgres
 
 import "github.com/fencepost/fencepost/pipeline/source"
 
-// restoreArgs are the arguments of pg_restore that say what of an archive is wanted.
-func restoreArgs(o source.RestoreOptions) []string {
+// restoreArgs are the arguments of pg_restore that say what of an archive is wanted. strict: a name that the archive does
+// not hold is an error.
+func restoreArgs(o source.RestoreOptions, strict bool) []string {
 	var args []string
 	for _, option := range []struct {
 		on  bool
@@ -15,8 +16,8 @@ func restoreArgs(o source.RestoreOptions) []string {
 			args = append(args, option.arg)
 		}
 	}
-	if len(o.Schemas)+len(o.Tables) > 0 {
-		args = append(args, "--strict-names") // a name that the backup does not hold is an error
+	if strict && len(o.Schemas)+len(o.Tables) > 0 {
+		args = append(args, "--strict-names")
 	}
 	for _, name := range o.Schemas {
 		args = append(args, "--schema="+name)

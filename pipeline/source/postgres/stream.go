@@ -14,6 +14,11 @@ import (
 
 // Write implements source.Dump.
 func (d *dump) Write(ctx context.Context, part string, w io.Writer) error {
+	if d.info.Streams > 0 {
+		if p, ok := d.streamProduct(part); ok {
+			return d.run(ctx, p, w)
+		}
+	}
 	switch part {
 	case source.PartData:
 		return d.run(ctx, d.dataProduct(), w)
@@ -42,19 +47,28 @@ type product struct {
 // archiveMagic opens every archive of pg_dump's custom format.
 const archiveMagic = "PGDMP"
 
-func (d *dump) dataProduct() product {
-	p := product{part: source.PartData, program: d.pgDump, head: archiveMagic, noun: "archive"}
-	p.args = append(d.filters.args(), "--no-password", "--snapshot="+d.snapshot, "--exclude-table=fencepost.attempt",
-		"--dbname="+d.src.where.conninfo(d.sess.at, d.src.Database(), tag(d.attempt)))
+// archiveProduct is what all archives of a dump have in common.
+func (d *dump) archiveProduct(part string) product {
+	return product{part: part, program: d.pgDump, head: archiveMagic, noun: "archive", args: append(d.commonArgs(), "--format=custom", "--compress=0")}
+}
+
+func (d *dump) commonArgs() []string {
+	args := []string{"--no-password", "--snapshot=" + d.snapshot, "--exclude-table=fencepost.attempt",
+		"--dbname=" + d.src.where.conninfo(d.sess.at, d.src.Database(), tag(d.attempt))}
 	if d.skipOurs {
-		p.args = append(p.args, "--exclude-schema=fencepost")
+		args = append(args, "--exclude-schema=fencepost")
 	}
+	return args
+}
+
+// dataProduct is the one archive, or script, that holds all.
+func (d *dump) dataProduct() product {
+	p := d.archiveProduct(source.PartData)
 	if d.info.Format == source.FormatPlain {
-		p.args = append(p.args, "--format=plain")
-		p.head, p.tail, p.noun = "--\n--", "\n"+plainEnd, "whole plain dump"
-		return p
+		p = product{part: source.PartData, program: d.pgDump, head: "--\n--", tail: "\n" + plainEnd, noun: "whole plain dump",
+			args: append(d.commonArgs(), "--format=plain")}
 	}
-	p.args = append(p.args, "--format=custom", "--compress=0")
+	p.args = append(p.args, d.filters.args()...)
 	return p
 }
 

@@ -126,6 +126,9 @@ func (d *dump) yielding(ctx context.Context, end context.CancelCauseFunc) (stop 
 	}
 	limit := d.src.cfg.YieldAfter
 	return lockWatch{d.src, d.attempt, d.src.Database(), waitersQuery, limit, func(ctx context.Context, _ *session, w waiter) error {
+		if _, told := d.told.LoadOrStore(w.pid, true); told && d.src.cfg.Yield == YieldWarn {
+			return nil // by the watch of another stream
+		}
 		d.src.log.WarnContext(ctx, "somebody waits for a dump", "database", d.src.Database(), "pid", w.pid, "who", w.who, "longer_than", limit)
 		if d.src.cfg.Yield != YieldCancel {
 			return nil
