@@ -49,7 +49,8 @@ type Source struct {
 	where where
 	log   *slog.Logger
 
-	inMemory int64 // see maxInMemory
+	inMemory int64         // see maxInMemory
+	lockWait time.Duration // see streamsLockWait
 }
 
 var _ source.Source = (*Source)(nil)
@@ -78,7 +79,7 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure a postgres source: %w", err)
 	}
-	return &Source{cfg: cfg, where: w, log: cfg.Logger, inMemory: maxInMemory}, nil
+	return &Source{cfg: cfg, where: w, log: cfg.Logger, inMemory: maxInMemory, lockWait: streamsLockWait}, nil
 }
 
 // Database returns the name of the database that the DSN names.

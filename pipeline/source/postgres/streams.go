@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -130,7 +131,7 @@ func (d *dump) lockTables(ctx context.Context) error {
 
 // streamsLockWait is how long a stream may wait for a lock that this dump's own session has: somebody who wants to change
 // the table stands in between, and would for ever.
-const streamsLockWait = "--lock-wait-timeout=60s"
+const streamsLockWait = time.Minute
 
 // streamProduct is one of several archives: a section, and of the rows those of some tables.
 func (d *dump) streamProduct(part string) (product, bool) {
@@ -156,7 +157,7 @@ func (d *dump) streamProduct(part string) (product, bool) {
 			own = append(own, "--table="+pattern)
 		}
 	}
-	p.args = append(append(p.args, own...), streamsLockWait)
+	p.args = append(append(p.args, own...), fmt.Sprintf("--lock-wait-timeout=%d", d.src.lockWait.Milliseconds()))
 	return p, true
 }
 

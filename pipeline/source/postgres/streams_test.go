@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -161,6 +162,33 @@ func TestStreamsHoldTheirTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.Exec(t, s.Database(), `TRUNCATE other."A"`)
+}
+
+// Somebody who wants to change a table stands between the snapshot's lock and a stream's: neither must wait for ever.
+func TestStreamsGiveWay(t *testing.T) {
+	srv := pg.Server(t)
+	s := odd(t)
+	s.lockWait = 300 * time.Millisecond
+	d, err := s.DumpWith(t.Context(), first, source.DumpOptions{Jobs: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	altered := make(chan struct{})
+	go func() {
+		defer close(altered)
+		srv.Exec(t, s.Database(), `ALTER TABLE other."A" ADD more int`)
+	}()
+	await(t, "somebody to wait", func() bool {
+		return query(t, "postgres", `SELECT count(*) FROM pg_locks WHERE NOT granted`) != "0"
+	})
+	err = d.Write(t.Context(), source.PartPre, io.Discard)
+	fails(t, err, "somebody has waited", source.ErrUnavailable)
+	hasHint(t, err)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	<-altered
+	nothingLeft(t, first)
 }
 
 // A restore needs every stream, each once and in its stage.
