@@ -92,8 +92,15 @@ func newRaftStreams(g *Group) raftStreams {
 	return raftStreams{open: sync.OnceValue(func() *rpc.Streams { return g.server.Streams(g.dialer) })}
 }
 
-func (s raftStreams) Accept() (net.Conn, error) { return s.open().Accept() }
-func (s raftStreams) Close() error              { return s.open().Close() }
+func (s raftStreams) Accept() (net.Conn, string, error) {
+	conn, err := s.open().Accept()
+	if err != nil {
+		return nil, "", err
+	}
+	return conn, rpc.PeerOf(conn).Node, nil
+}
+
+func (s raftStreams) Close() error { return s.open().Close() }
 
 func (s raftStreams) Dial(ctx context.Context, node string) (net.Conn, error) {
 	return s.open().Dial(ctx, node)

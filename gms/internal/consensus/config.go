@@ -25,8 +25,11 @@ type FSM interface {
 
 // Streams is the network as Raft sees it: connections that others opened to this node for Raft, and a way to open one to
 // a node by the address it has in the configuration (its node name). Dial may block until ctx ends.
+//
+// Accept says which node is at the other end, as the network knows it; no call that comes over the connection speaks for
+// another one.
 type Streams interface {
-	Accept() (net.Conn, error)
+	Accept() (conn net.Conn, node string, err error)
 	Close() error
 	Dial(ctx context.Context, address string) (net.Conn, error)
 }

@@ -126,14 +126,16 @@ func (n *Node) Start(ctx context.Context) error {
 }
 
 func (n *Node) newTransport() *transport {
-	inner := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Logger:          n.log.Named("net"),
-		Stream:          newStreams(n.cfg.Streams, n.cfg.Address),
-		MaxPool:         keptConns,
-		MaxRPCsInFlight: 1,
-		Timeout:         n.cfg.Timing.RPCTimeout,
-	})
-	return newTransport(inner, n.watch.tripped.Load)
+	inner := func(s raft.StreamLayer) *raft.NetworkTransport {
+		return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Logger:          n.log.Named("net"),
+			Stream:          s,
+			MaxPool:         keptConns,
+			MaxRPCsInFlight: 1,
+			Timeout:         n.cfg.Timing.RPCTimeout,
+		})
+	}
+	return newTransport(newStreams(n.cfg.Streams, n.cfg.Address), inner, n.watch.tripped.Load, n.cfg.Logger.Warn)
 }
 
 func (n *Node) raftConfig(notify chan<- bool) *raft.Config {

@@ -113,13 +113,68 @@ func TestTransportTakesNoShortCuts(t *testing.T) {
 	if _, err := tr.NetworkTransport.AppendEntriesPipeline("b", "b"); err != raft.ErrPipelineReplicationNotSupported {
 		t.Errorf("the library's transport has more than one call in flight: %v", err)
 	}
-	heartbeat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("b/home"), Addr: []byte("b")}, Term: 99}
+	heartbeat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("a/home"), Addr: []byte("a")}, Term: 99}
 	var resp raft.AppendEntriesResponse
 	if err := tr.AppendEntries("a/home", "a", heartbeat, &resp); err != nil {
 		t.Fatal(err)
 	}
 	if !resp.Success {
 		t.Errorf("the heartbeat was answered with %+v", resp)
+	}
+}
+
+// Whatever a call says, it is refused unless its header names the node at the other end of its connection: a member that
+// speaks for another one could lead, vote and overwrite in its name.
+func TestNoCallSpeaksForAnotherServer(t *testing.T) {
+	c := newCluster(t)
+	defer c.stop()
+	leader := c.form("a", "b", "c")
+	from, to, third := "a", "b", "c"
+	if leader != "a" {
+		from, to, third = leader, "a", map[string]string{"b": "c", "c": "b"}[leader]
+	}
+	header := func(id, addr string) raft.RPCHeader {
+		return raft.RPCHeader{ProtocolVersion: 3, ID: []byte(id), Addr: []byte(addr)}
+	}
+	tr := c.nodes[from].trans
+	id, addr := raft.ServerID(serverID(to)), raft.ServerAddress(to)
+	term := c.nodes[to].raft.Stats()["term"]
+	for _, h := range []raft.RPCHeader{
+		header(serverID(third), third), header(serverID(third), from), header(serverID(from), third), header("", ""), header(from+"x/home", from),
+	} {
+		calls := map[string]func() error{
+			"append": func() error {
+				var r raft.AppendEntriesResponse
+				return tr.NetworkTransport.AppendEntries(id, addr, &raft.AppendEntriesRequest{RPCHeader: h, Term: 999}, &r)
+			},
+			"vote": func() error {
+				var r raft.RequestVoteResponse
+				return tr.RequestVote(id, addr, &raft.RequestVoteRequest{RPCHeader: h, Term: 999, LeadershipTransfer: true}, &r)
+			},
+			"prevote": func() error {
+				var r raft.RequestPreVoteResponse
+				return tr.RequestPreVote(id, addr, &raft.RequestPreVoteRequest{RPCHeader: h, Term: 999}, &r)
+			},
+			"timeout": func() error {
+				var r raft.TimeoutNowResponse
+				return tr.TimeoutNow(id, addr, &raft.TimeoutNowRequest{RPCHeader: h}, &r)
+			},
+			"snapshot": func() error {
+				var r raft.InstallSnapshotResponse
+				return tr.InstallSnapshot(id, addr, &raft.InstallSnapshotRequest{RPCHeader: h, Term: 999, Size: 3}, &r, strings.NewReader("xyz"))
+			},
+		}
+		for name, call := range calls {
+			if call() == nil {
+				t.Errorf("%s as %q at %q was answered", name, h.ID, h.Addr)
+			}
+		}
+	}
+	if now := c.nodes[to].raft.Stats()["term"]; now != term {
+		t.Errorf("the term went from %s to %s", term, now)
+	}
+	if _, _, err := c.nodes[from].Propose(t.Context(), []byte("x")); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

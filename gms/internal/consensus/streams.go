@@ -20,11 +20,12 @@ type streams struct {
 	mu     sync.Mutex
 	open   map[*trackedConn]struct{}
 	closed bool
+	gone   chan struct{} // closed with it
 }
 
 func newStreams(s Streams, address string) *streams {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &streams{Streams: s, address: address, ctx: ctx, cancel: cancel, open: map[*trackedConn]struct{}{}}
+	return &streams{Streams: s, address: address, ctx: ctx, cancel: cancel, open: map[*trackedConn]struct{}{}, gone: make(chan struct{})}
 }
 
 // Addr is Raft's name for this node.
@@ -35,12 +36,20 @@ type nodeAddr string
 func (a nodeAddr) Network() string { return "node" }
 func (a nodeAddr) String() string  { return string(a) }
 
+// Accept gives the library nothing: what comes in goes through admit.
 func (s *streams) Accept() (net.Conn, error) {
-	conn, err := s.Streams.Accept()
+	<-s.gone
+	return nil, net.ErrClosed
+}
+
+// admit waits for the next connection of another node.
+func (s *streams) admit() (net.Conn, string, error) {
+	conn, node, err := s.Streams.Accept()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return s.track(conn)
+	tracked, err := s.track(conn)
+	return tracked, node, err
 }
 
 func (s *streams) Dial(address raft.ServerAddress, limit time.Duration) (net.Conn, error) {
@@ -70,6 +79,9 @@ func (s *streams) Close() error {
 	s.cancel()
 	err := s.Streams.Close()
 	s.mu.Lock()
+	if !s.closed {
+		close(s.gone)
+	}
 	s.closed = true
 	open := s.open
 	s.open = nil

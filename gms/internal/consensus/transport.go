@@ -13,42 +13,31 @@ var errSilent = errors.New("silent: the disk has stalled")
 
 // transport stands between Raft and the network and holds four duties: heartbeats take no short cut past Raft's one loop
 // (a heartbeat that raises the term beside it makes replicas differ); one call in flight per peer; silence in both
-// directions when the disk has stalled; and a note of who answered which call, for [Node.Verify].
+// directions when the disk has stalled; a note of who answered which call, for [Node.Verify]; and, in doors.go, that
+// nobody's call speaks for another server.
 type transport struct {
-	*raft.NetworkTransport
-	silent func() bool
-	peers  *peerTable
-	calls  chan raft.RPC // what Raft consumes
+	*raft.NetworkTransport // the way out; what comes in has doors
+	silent                 func() bool
+	warn                   func(msg string, args ...any)
+	peers                  *peerTable
+	calls                  chan raft.RPC // what Raft consumes
 
 	stop chan struct{}
 	once sync.Once
 	done sync.WaitGroup
 }
 
-func newTransport(inner *raft.NetworkTransport, silent func() bool) *transport {
+func newTransport(s *streams, inner func(raft.StreamLayer) *raft.NetworkTransport, silent func() bool, warn func(string, ...any)) *transport {
 	t := &transport{
-		NetworkTransport: inner,
+		NetworkTransport: inner(s),
 		silent:           silent,
+		warn:             warn,
 		peers:            newPeerTable(),
 		calls:            make(chan raft.RPC),
 		stop:             make(chan struct{}),
 	}
-	t.done.Go(t.relay)
+	t.done.Go(func() { t.admit(s, inner) })
 	return t
-}
-
-// relay passes calls of others to Raft, and loses them while silent: the caller's time-out ends them.
-func (t *transport) relay() {
-	for {
-		select {
-		case call := <-t.NetworkTransport.Consumer():
-			if !t.silent() {
-				t.inject(call)
-			}
-		case <-t.stop:
-			return
-		}
-	}
 }
 
 func (t *transport) inject(call raft.RPC) {
@@ -80,13 +69,13 @@ func (t *transport) electNow(ctx context.Context) error {
 	}
 }
 
-// Close ends the relay and the network below it. Raft calls it while it shuts down.
+// Close ends the relays and the network below them. Raft calls it while it shuts down.
 func (t *transport) Close() error {
 	var err error
 	t.once.Do(func() {
 		close(t.stop)
+		err = t.NetworkTransport.Close() // and with it the network's, which ends admit
 		t.done.Wait()
-		err = t.NetworkTransport.Close()
 	})
 	return err
 }

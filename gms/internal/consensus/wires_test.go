@@ -46,7 +46,7 @@ func (w *wires) held(from, to string) chan struct{} {
 func (w *wires) port(name string) *wirePort {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := &wirePort{wires: w, name: name, accept: make(chan net.Conn), done: make(chan struct{})}
+	p := &wirePort{wires: w, name: name, accept: make(chan *wireConn), done: make(chan struct{})}
 	w.ports[name] = p
 	return p
 }
@@ -54,17 +54,17 @@ func (w *wires) port(name string) *wirePort {
 type wirePort struct {
 	wires  *wires
 	name   string
-	accept chan net.Conn
+	accept chan *wireConn
 	once   sync.Once
 	done   chan struct{}
 }
 
-func (p *wirePort) Accept() (net.Conn, error) {
+func (p *wirePort) Accept() (net.Conn, string, error) {
 	select {
 	case c := <-p.accept:
-		return c, nil
+		return c, c.to, nil
 	case <-p.done:
-		return nil, net.ErrClosed
+		return nil, "", net.ErrClosed
 	}
 }
 

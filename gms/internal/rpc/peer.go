@@ -11,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
-// Peer is who is at the other end of a connection, as it said in its hello.
+// Peer is who is at the other end of a connection, as it said in its hello; below TLS its certificate has proven the node.
 type Peer struct {
 	Node string
 	Run  []byte // 16 bytes; empty between two runs
@@ -28,6 +28,12 @@ func PeerFrom(ctx context.Context) (Peer, bool) {
 	}
 	a, ok := p.Addr.(peerAddr)
 	return a.peer, ok
+}
+
+// PeerOf tells who is at the other end of a connection that a [Streams] gave.
+func PeerOf(conn net.Conn) Peer {
+	a, _ := conn.RemoteAddr().(peerAddr)
+	return a.peer
 }
 
 // peerAddr carries the peer through gRPC, which hands a connection's remote address to the handlers.
