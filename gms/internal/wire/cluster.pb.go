@@ -144,6 +144,7 @@ type Meta struct {
 	NodeKeyFp     []byte                 `protobuf:"bytes,8,opt,name=node_key_fp,json=nodeKeyFp,proto3" json:"node_key_fp,omitempty"`       // 16 bytes
 	WardenKeyFp   []byte                 `protobuf:"bytes,9,opt,name=warden_key_fp,json=wardenKeyFp,proto3" json:"warden_key_fp,omitempty"` // 16 bytes, empty without a warden
 	OwnInterface  bool                   `protobuf:"varint,10,opt,name=own_interface,json=ownInterface,proto3" json:"own_interface,omitempty"`
+	KeyRing       uint64                 `protobuf:"varint,11,opt,name=key_ring,json=keyRing,proto3" json:"key_ring,omitempty"` // version of its gossip key ring; 0 for that of its configuration
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,6 +247,13 @@ func (x *Meta) GetOwnInterface() bool {
 		return x.OwnInterface
 	}
 	return false
+}
+
+func (x *Meta) GetKeyRing() uint64 {
+	if x != nil {
+		return x.KeyRing
+	}
+	return 0
 }
 
 // Hello opens each connection to the cluster port, in both directions; length-prefixed.
@@ -867,8 +875,9 @@ func (x *Ended) GetRunClosed() bool {
 
 type RenewRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Renewal       *Renewal               `protobuf:"bytes,1,opt,name=renewal,proto3" json:"renewal,omitempty"`
+	Renewal       []byte                 `protobuf:"bytes,1,opt,name=renewal,proto3" json:"renewal,omitempty"`                    // a Renewal, encoded as its run signed it
 	PassedOn      bool                   `protobuf:"varint,2,opt,name=passed_on,json=passedOn,proto3" json:"passed_on,omitempty"` // do not pass on again
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`                // by the node key of the run, over what gms/detour.go says: it comes from another node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -903,7 +912,7 @@ func (*RenewRequest) Descriptor() ([]byte, []int) {
 	return file_cluster_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *RenewRequest) GetRenewal() *Renewal {
+func (x *RenewRequest) GetRenewal() []byte {
 	if x != nil {
 		return x.Renewal
 	}
@@ -915,6 +924,13 @@ func (x *RenewRequest) GetPassedOn() bool {
 		return x.PassedOn
 	}
 	return false
+}
+
+func (x *RenewRequest) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
 }
 
 type RenewReply struct {
@@ -2066,11 +2082,168 @@ func (x *FeedStatus) GetEnded() string {
 	return ""
 }
 
+// KeyRing is the gossip keys of one member. A change makes a new version; of two rings the higher version counts.
+type KeyRing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // 0: of the configuration
+	Keys          [][]byte               `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`        // the first one encrypts, all decrypt; 16, 24 or 32 bytes each, at most 8
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyRing) Reset() {
+	*x = KeyRing{}
+	mi := &file_cluster_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyRing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyRing) ProtoMessage() {}
+
+func (x *KeyRing) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyRing.ProtoReflect.Descriptor instead.
+func (*KeyRing) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *KeyRing) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *KeyRing) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type KeyringRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Put           *KeyRing               `protobuf:"bytes,1,opt,name=put,proto3" json:"put,omitempty"` // absent: only tell
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyringRequest) Reset() {
+	*x = KeyringRequest{}
+	mi := &file_cluster_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyringRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyringRequest) ProtoMessage() {}
+
+func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyringRequest.ProtoReflect.Descriptor instead.
+func (*KeyringRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *KeyringRequest) GetPut() *KeyRing {
+	if x != nil {
+		return x.Put
+	}
+	return nil
+}
+
+type KeyringReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ring          *KeyRing               `protobuf:"bytes,1,opt,name=ring,proto3" json:"ring,omitempty"`    // what this member has now, put included if it was taken
+	Taken         bool                   `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"` // put is on disk and in use
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`      // it was not taken, for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyringReply) Reset() {
+	*x = KeyringReply{}
+	mi := &file_cluster_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyringReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyringReply) ProtoMessage() {}
+
+func (x *KeyringReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyringReply.ProtoReflect.Descriptor instead.
+func (*KeyringReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *KeyringReply) GetRing() *KeyRing {
+	if x != nil {
+		return x.Ring
+	}
+	return nil
+}
+
+func (x *KeyringReply) GetTaken() bool {
+	if x != nil {
+		return x.Taken
+	}
+	return false
+}
+
+func (x *KeyringReply) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\rcluster.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xb1\x02\n" +
+	"\rcluster.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xcc\x02\n" +
 	"\x04Meta\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x10\n" +
@@ -2083,7 +2256,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\vnode_key_fp\x18\b \x01(\fR\tnodeKeyFp\x12\"\n" +
 	"\rwarden_key_fp\x18\t \x01(\fR\vwardenKeyFp\x12#\n" +
 	"\rown_interface\x18\n" +
-	" \x01(\bR\fownInterface\"\xa7\x02\n" +
+	" \x01(\bR\fownInterface\x12\x19\n" +
+	"\bkey_ring\x18\v \x01(\x04R\akeyRing\"\xa7\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\tR\x05group\x12\x1d\n" +
@@ -2133,10 +2307,11 @@ const file_cluster_proto_rawDesc = "" +
 	"not_leader\x18\x02 \x01(\bR\tnotLeader\x12\x16\n" +
 	"\x06leader\x18\x03 \x01(\tR\x06leader\x12\x1d\n" +
 	"\n" +
-	"run_closed\x18\x04 \x01(\bR\trunClosed\"^\n" +
-	"\fRenewRequest\x121\n" +
-	"\arenewal\x18\x01 \x01(\v2\x17.fencepost.wire.RenewalR\arenewal\x12\x1b\n" +
-	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\"\x89\x02\n" +
+	"run_closed\x18\x04 \x01(\bR\trunClosed\"c\n" +
+	"\fRenewRequest\x12\x18\n" +
+	"\arenewal\x18\x01 \x01(\fR\arenewal\x12\x1b\n" +
+	"\tpassed_on\x18\x02 \x01(\bR\bpassedOn\x12\x1c\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\"\x89\x02\n" +
 	"\n" +
 	"RenewReply\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\"\n" +
@@ -2224,7 +2399,16 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06voters\x18\x03 \x03(\tR\x06voters\x12\x18\n" +
 	"\afeeders\x18\x04 \x03(\tR\afeeders\x12\x14\n" +
-	"\x05ended\x18\x05 \x01(\tR\x05ended2\xd7\x05\n" +
+	"\x05ended\x18\x05 \x01(\tR\x05ended\"7\n" +
+	"\aKeyRing\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x12\n" +
+	"\x04keys\x18\x02 \x03(\fR\x04keys\";\n" +
+	"\x0eKeyringRequest\x12)\n" +
+	"\x03put\x18\x01 \x01(\v2\x17.fencepost.wire.KeyRingR\x03put\"c\n" +
+	"\fKeyringReply\x12+\n" +
+	"\x04ring\x18\x01 \x01(\v2\x17.fencepost.wire.KeyRingR\x04ring\x12\x14\n" +
+	"\x05taken\x18\x02 \x01(\bR\x05taken\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why2\xa0\x06\n" +
 	"\aCluster\x12D\n" +
 	"\x06Submit\x12\x1d.fencepost.wire.SubmitRequest\x1a\x1b.fencepost.wire.SubmitReply\x12E\n" +
 	"\aSession\x12\x19.fencepost.wire.SessionUp\x1a\x1b.fencepost.wire.SessionDown(\x010\x01\x12A\n" +
@@ -2235,7 +2419,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\bAnnounce\x12\x1f.fencepost.wire.AnnounceRequest\x1a\x1d.fencepost.wire.AnnounceReply\x12V\n" +
 	"\fHomePosition\x12#.fencepost.wire.HomePositionRequest\x1a!.fencepost.wire.HomePositionReply\x12>\n" +
 	"\x04Tell\x12\x1b.fencepost.wire.TellRequest\x1a\x19.fencepost.wire.TellReply\x12F\n" +
-	"\x06Follow\x12\x1d.fencepost.wire.FollowRequest\x1a\x1b.fencepost.wire.FollowReply0\x01B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
+	"\x06Follow\x12\x1d.fencepost.wire.FollowRequest\x1a\x1b.fencepost.wire.FollowReply0\x01\x12G\n" +
+	"\aKeyring\x12\x1e.fencepost.wire.KeyringRequest\x1a\x1c.fencepost.wire.KeyringReplyB2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
 var (
 	file_cluster_proto_rawDescOnce sync.Once
@@ -2250,7 +2435,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_cluster_proto_goTypes = []any{
 	(Hello_Kind)(0),             // 0: fencepost.wire.Hello.Kind
 	(TellReply_Outcome)(0),      // 1: fencepost.wire.TellReply.Outcome
@@ -2284,52 +2469,58 @@ var file_cluster_proto_goTypes = []any{
 	(*FedEntries)(nil),          // 29: fencepost.wire.FedEntries
 	(*FedEntry)(nil),            // 30: fencepost.wire.FedEntry
 	(*FeedStatus)(nil),          // 31: fencepost.wire.FeedStatus
-	(Role)(0),                   // 32: fencepost.wire.Role
-	(*Command)(nil),             // 33: fencepost.wire.Command
-	(*Result)(nil),              // 34: fencepost.wire.Result
+	(*KeyRing)(nil),             // 32: fencepost.wire.KeyRing
+	(*KeyringRequest)(nil),      // 33: fencepost.wire.KeyringRequest
+	(*KeyringReply)(nil),        // 34: fencepost.wire.KeyringReply
+	(Role)(0),                   // 35: fencepost.wire.Role
+	(*Command)(nil),             // 36: fencepost.wire.Command
+	(*Result)(nil),              // 37: fencepost.wire.Result
 }
 var file_cluster_proto_depIdxs = []int32{
-	32, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
+	35, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
 	0,  // 1: fencepost.wire.Hello.kind:type_name -> fencepost.wire.Hello.Kind
-	33, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
-	34, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
+	36, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
+	37, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
 	7,  // 4: fencepost.wire.Renewal.fences:type_name -> fencepost.wire.FenceRenewal
 	6,  // 5: fencepost.wire.SessionUp.renewal:type_name -> fencepost.wire.Renewal
 	9,  // 6: fencepost.wire.SessionUp.bye:type_name -> fencepost.wire.Bye
 	13, // 7: fencepost.wire.SessionDown.ack:type_name -> fencepost.wire.RenewReply
 	11, // 8: fencepost.wire.SessionDown.ended:type_name -> fencepost.wire.Ended
-	6,  // 9: fencepost.wire.RenewRequest.renewal:type_name -> fencepost.wire.Renewal
-	7,  // 10: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
-	1,  // 11: fencepost.wire.TellReply.outcome:type_name -> fencepost.wire.TellReply.Outcome
-	28, // 12: fencepost.wire.FollowReply.snapshot:type_name -> fencepost.wire.SnapshotPart
-	29, // 13: fencepost.wire.FollowReply.entries:type_name -> fencepost.wire.FedEntries
-	31, // 14: fencepost.wire.FollowReply.status:type_name -> fencepost.wire.FeedStatus
-	30, // 15: fencepost.wire.FedEntries.entries:type_name -> fencepost.wire.FedEntry
-	4,  // 16: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
-	8,  // 17: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
-	12, // 18: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
-	14, // 19: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
-	16, // 20: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
-	18, // 21: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
-	24, // 22: fencepost.wire.Cluster.Announce:input_type -> fencepost.wire.AnnounceRequest
-	20, // 23: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
-	22, // 24: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
-	26, // 25: fencepost.wire.Cluster.Follow:input_type -> fencepost.wire.FollowRequest
-	5,  // 26: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
-	10, // 27: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
-	13, // 28: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
-	15, // 29: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
-	17, // 30: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
-	19, // 31: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
-	25, // 32: fencepost.wire.Cluster.Announce:output_type -> fencepost.wire.AnnounceReply
-	21, // 33: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
-	23, // 34: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
-	27, // 35: fencepost.wire.Cluster.Follow:output_type -> fencepost.wire.FollowReply
-	26, // [26:36] is the sub-list for method output_type
-	16, // [16:26] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	7,  // 9: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
+	1,  // 10: fencepost.wire.TellReply.outcome:type_name -> fencepost.wire.TellReply.Outcome
+	28, // 11: fencepost.wire.FollowReply.snapshot:type_name -> fencepost.wire.SnapshotPart
+	29, // 12: fencepost.wire.FollowReply.entries:type_name -> fencepost.wire.FedEntries
+	31, // 13: fencepost.wire.FollowReply.status:type_name -> fencepost.wire.FeedStatus
+	30, // 14: fencepost.wire.FedEntries.entries:type_name -> fencepost.wire.FedEntry
+	32, // 15: fencepost.wire.KeyringRequest.put:type_name -> fencepost.wire.KeyRing
+	32, // 16: fencepost.wire.KeyringReply.ring:type_name -> fencepost.wire.KeyRing
+	4,  // 17: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
+	8,  // 18: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
+	12, // 19: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
+	14, // 20: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
+	16, // 21: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
+	18, // 22: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
+	24, // 23: fencepost.wire.Cluster.Announce:input_type -> fencepost.wire.AnnounceRequest
+	20, // 24: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
+	22, // 25: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
+	26, // 26: fencepost.wire.Cluster.Follow:input_type -> fencepost.wire.FollowRequest
+	33, // 27: fencepost.wire.Cluster.Keyring:input_type -> fencepost.wire.KeyringRequest
+	5,  // 28: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
+	10, // 29: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
+	13, // 30: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
+	15, // 31: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
+	17, // 32: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
+	19, // 33: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
+	25, // 34: fencepost.wire.Cluster.Announce:output_type -> fencepost.wire.AnnounceReply
+	21, // 35: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
+	23, // 36: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
+	27, // 37: fencepost.wire.Cluster.Follow:output_type -> fencepost.wire.FollowReply
+	34, // 38: fencepost.wire.Cluster.Keyring:output_type -> fencepost.wire.KeyringReply
+	28, // [28:39] is the sub-list for method output_type
+	17, // [17:28] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -2357,7 +2548,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   30,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

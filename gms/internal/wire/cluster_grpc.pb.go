@@ -29,6 +29,7 @@ const (
 	Cluster_HomePosition_FullMethodName = "/fencepost.wire.Cluster/HomePosition"
 	Cluster_Tell_FullMethodName         = "/fencepost.wire.Cluster/Tell"
 	Cluster_Follow_FullMethodName       = "/fencepost.wire.Cluster/Follow"
+	Cluster_Keyring_FullMethodName      = "/fencepost.wire.Cluster/Keyring"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -59,6 +60,8 @@ type ClusterClient interface {
 	// Follow feeds the log to a member that is not in the Raft configuration: what lies after its position, as a snapshot
 	// when that is not kept any more, then each entry as it is applied here. Only who follows the log itself serves.
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowReply], error)
+	// Keyring tells the gossip keys of this member, and gives it newer ones. Only between certificates: the keys are secret.
+	Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*KeyringReply, error)
 }
 
 type clusterClient struct {
@@ -181,6 +184,16 @@ func (c *clusterClient) Follow(ctx context.Context, in *FollowRequest, opts ...g
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_FollowClient = grpc.ServerStreamingClient[FollowReply]
 
+func (c *clusterClient) Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*KeyringReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(KeyringReply)
+	err := c.cc.Invoke(ctx, Cluster_Keyring_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -209,6 +222,8 @@ type ClusterServer interface {
 	// Follow feeds the log to a member that is not in the Raft configuration: what lies after its position, as a snapshot
 	// when that is not kept any more, then each entry as it is applied here. Only who follows the log itself serves.
 	Follow(*FollowRequest, grpc.ServerStreamingServer[FollowReply]) error
+	// Keyring tells the gossip keys of this member, and gives it newer ones. Only between certificates: the keys are secret.
+	Keyring(context.Context, *KeyringRequest) (*KeyringReply, error)
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -248,6 +263,9 @@ func (UnimplementedClusterServer) Tell(context.Context, *TellRequest) (*TellRepl
 }
 func (UnimplementedClusterServer) Follow(*FollowRequest, grpc.ServerStreamingServer[FollowReply]) error {
 	return status.Error(codes.Unimplemented, "method Follow not implemented")
+}
+func (UnimplementedClusterServer) Keyring(context.Context, *KeyringRequest) (*KeyringReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Keyring not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -432,6 +450,24 @@ func _Cluster_Follow_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_FollowServer = grpc.ServerStreamingServer[FollowReply]
 
+func _Cluster_Keyring_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(KeyringRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Keyring(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Keyring_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Keyring(ctx, req.(*KeyringRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -470,6 +506,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Tell",
 			Handler:    _Cluster_Tell_Handler,
+		},
+		{
+			MethodName: "Keyring",
+			Handler:    _Cluster_Keyring_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -258,6 +258,7 @@ const (
 	Code_CODE_QUARANTINED      Code = 17
 	Code_CODE_UNKNOWN_COMMAND  Code = 18
 	Code_CODE_NO_CHANGE        Code = 19 // done already by an earlier command
+	Code_CODE_FORBIDDEN        Code = 20 // the sender may not issue this, or not for that run
 )
 
 // Enum value maps for Code.
@@ -283,6 +284,7 @@ var (
 		17: "CODE_QUARANTINED",
 		18: "CODE_UNKNOWN_COMMAND",
 		19: "CODE_NO_CHANGE",
+		20: "CODE_FORBIDDEN",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":      0,
@@ -305,6 +307,7 @@ var (
 		"CODE_QUARANTINED":      17,
 		"CODE_UNKNOWN_COMMAND":  18,
 		"CODE_NO_CHANGE":        19,
+		"CODE_FORBIDDEN":        20,
 	}
 )
 
@@ -565,6 +568,9 @@ type Command struct {
 	// Raft term of the leader that issues it by itself, 0 for everybody else: what it found out counts for nothing once the
 	// log knows a leader of a later term (PROTOCOL.md 6).
 	Term uint64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	// Node that sent it to the leader, as its certificate says; set by the leader, whatever was sent. It speaks for its own
+	// runs only, and for no leader. Empty: the leader itself.
+	Sender string `protobuf:"bytes,6,opt,name=sender,proto3" json:"sender,omitempty"`
 	// Types that are valid to be assigned to Op:
 	//
 	//	*Command_FormGroup
@@ -665,6 +671,13 @@ func (x *Command) GetTerm() uint64 {
 		return x.Term
 	}
 	return 0
+}
+
+func (x *Command) GetSender() string {
+	if x != nil {
+		return x.Sender
+	}
+	return ""
 }
 
 func (x *Command) GetOp() isCommand_Op {
@@ -3684,13 +3697,14 @@ const file_command_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
 	"\bcommands\x18\x02 \x03(\v2\x17.fencepost.wire.CommandR\bcommands\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x03R\x04time\"\x85\x0f\n" +
+	"\x04time\x18\x03 \x01(\x03R\x04time\"\x9d\x0f\n" +
 	"\aCommand\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\fR\x06client\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
 	"\x05acked\x18\x03 \x01(\x04R\x05acked\x12\x10\n" +
 	"\x03run\x18\x04 \x01(\fR\x03run\x12\x12\n" +
-	"\x04term\x18\x05 \x01(\x04R\x04term\x12:\n" +
+	"\x04term\x18\x05 \x01(\x04R\x04term\x12\x16\n" +
+	"\x06sender\x18\x06 \x01(\tR\x06sender\x12:\n" +
 	"\n" +
 	"form_group\x18\n" +
 	" \x01(\v2\x19.fencepost.wire.FormGroupH\x00R\tformGroup\x120\n" +
@@ -3949,7 +3963,7 @@ const file_command_proto_rawDesc = "" +
 	"\tExclusion\x12\x19\n" +
 	"\x15EXCLUSION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEXCLUSION_TOKEN\x10\x01\x12\x13\n" +
-	"\x0fEXCLUSION_LEASE\x10\x02*\x9a\x03\n" +
+	"\x0fEXCLUSION_LEASE\x10\x02*\xae\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aCODE_OK\x10\x01\x12\x0f\n" +
@@ -3972,7 +3986,8 @@ const file_command_proto_rawDesc = "" +
 	"\x0eCODE_NOT_FOUND\x10\x10\x12\x14\n" +
 	"\x10CODE_QUARANTINED\x10\x11\x12\x18\n" +
 	"\x14CODE_UNKNOWN_COMMAND\x10\x12\x12\x12\n" +
-	"\x0eCODE_NO_CHANGE\x10\x13B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
+	"\x0eCODE_NO_CHANGE\x10\x13\x12\x12\n" +
+	"\x0eCODE_FORBIDDEN\x10\x14B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
 var (
 	file_command_proto_rawDescOnce sync.Once
