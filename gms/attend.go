@@ -268,7 +268,11 @@ func (s *session) detour(ctx context.Context, r *wire.Renewal, limit time.Durati
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	reply, err := client.Renew(ctx, &wire.RenewRequest{Renewal: r})
+	request, err := s.to.sealed(r)
+	if err != nil {
+		return
+	}
+	reply, err := client.Renew(ctx, request)
 	if err != nil {
 		s.log.Debug("gms: renewal could not be passed on", "through", node, "error", err)
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
@@ -73,6 +74,11 @@ func (f *fakeMembers) bystander(not string) string {
 
 func (f *fakeMembers) applied() uint64 { return 42 }
 
+func (f *fakeMembers) sealed(r *wire.Renewal) (*wire.RenewRequest, error) {
+	encoded, err := proto.Marshal(r)
+	return &wire.RenewRequest{Renewal: encoded}, err
+}
+
 func (f *fakeMembers) heard(*wire.RenewReply) {}
 
 // fakeClient is one member's cluster port. A nil handler means that no answer ever comes.
@@ -107,15 +113,19 @@ func (c *fakeClient) Session(ctx context.Context, _ ...grpc.CallOption) (grpc.Bi
 }
 
 func (c *fakeClient) Renew(ctx context.Context, r *wire.RenewRequest, _ ...grpc.CallOption) (*wire.RenewReply, error) {
+	renewal := &wire.Renewal{}
+	if err := proto.Unmarshal(r.GetRenewal(), renewal); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
-	c.detoured = append(c.detoured, r.GetRenewal())
+	c.detoured = append(c.detoured, renewal)
 	f := c.renew
 	c.mu.Unlock()
 	if f == nil {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return f(r.GetRenewal()), nil
+	return f(renewal), nil
 }
 
 func (c *fakeClient) opened() []*fakeStream {

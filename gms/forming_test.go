@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fencepost/fencepost/gms/internal/gossip"
+	"github.com/fencepost/fencepost/gms/internal/rpc"
 	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
@@ -138,7 +139,8 @@ func TestHomePositionOnRecord(t *testing.T) {
 	g := newLooseGroup(t)
 	h := handler{g: g.Group}
 	ask := func(node string, home []byte) *wire.HomePositionReply {
-		r, err := h.HomePosition(t.Context(), &wire.HomePositionRequest{Node: node, Home: home})
+		ctx := rpc.WithPeer(t.Context(), rpc.Peer{Node: node})
+		r, err := h.HomePosition(ctx, &wire.HomePositionRequest{Node: node, Home: home})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func (h handler) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Submi
 	if n := len(r.GetCommands()); n == 0 || n > batchCommands {
 		return nil, errMalformed
 	}
-	return h.g.submitHere(ctx, r.GetCommands()), nil
+	return h.g.submitHere(ctx, sender(ctx), r.GetCommands()), nil
 }
 
 // submit brings commands to a node; see submitter.
@@ -34,7 +34,7 @@ func (g *Group) submit(ctx context.Context, node string, cmds []*wire.Command) (
 		node = g.bystander("")
 	}
 	if node == "" || node == g.cfg.Node {
-		reply := g.submitHere(ctx, cmds)
+		reply := g.submitHere(ctx, g.cfg.Node, cmds)
 		if !reply.GetNotLeader() || reply.GetLeader() != "" {
 			return reply, nil
 		}
@@ -49,13 +49,17 @@ func (g *Group) submit(ctx context.Context, node string, cmds []*wire.Command) (
 	return c.Submit(ctx, &wire.SubmitRequest{Commands: cmds})
 }
 
-func (g *Group) submitHere(ctx context.Context, cmds []*wire.Command) *wire.SubmitReply {
+// submitHere proposes what a node has sent: the log holds each command against its sender.
+func (g *Group) submitHere(ctx context.Context, from string, cmds []*wire.Command) *wire.SubmitReply {
 	notLeader := &wire.SubmitReply{NotLeader: true, Leader: g.leaderHint()}
 	if notLeader.GetLeader() == g.cfg.Node {
 		notLeader.Leader = ""
 	}
 	if !g.consensusRuns() || !g.cons.IsLeader() {
 		return notLeader
+	}
+	for _, c := range cmds {
+		c.Sender = from
 	}
 	g.putInOrder(cmds)
 	results, index, err := g.batch.submit(ctx, cmds)
@@ -103,8 +107,11 @@ func (h handler) Session(stream wire.Cluster_SessionServer) error {
 		return err
 	}
 	id, ok := state.RunIDOf(first.GetRenewal().GetRun())
-	if !ok {
+	switch {
+	case !ok:
 		return errMalformed
+	case !h.g.speaksFor(sender(stream.Context()), id):
+		return errNotSender
 	}
 	return h.attended(stream, l, id, first.GetRenewal())
 }
@@ -177,6 +184,9 @@ func (h handler) attended(stream wire.Cluster_SessionServer, l *leading, id stat
 			if string(m.GetRenewal().GetRun()) != string(id[:]) {
 				return errMalformed
 			}
+			if !h.g.speaksFor(sender(stream.Context()), id) {
+				return errNotSender
+			}
 			l.renew(m.GetRenewal(), answer)
 		}
 	}
@@ -192,8 +202,12 @@ func whyRefused(a *wire.RenewReply) *wire.Ended {
 // Renew takes a renewal by the detour, or passes it on once.
 func (h handler) Renew(ctx context.Context, r *wire.RenewRequest) (*wire.RenewReply, error) {
 	if l := h.g.leadingNow(); l != nil {
+		renewal, err := h.g.unsealed(sender(ctx), r)
+		if err != nil {
+			return nil, err
+		}
 		answers := make(chan *wire.RenewReply, 1)
-		l.renew(r.GetRenewal(), func(a *wire.RenewReply) { answers <- a })
+		l.renew(renewal, func(a *wire.RenewReply) { answers <- a })
 		select {
 		case a := <-answers:
 			return a, nil
@@ -211,7 +225,7 @@ func (h handler) Renew(ctx context.Context, r *wire.RenewRequest) (*wire.RenewRe
 	if err != nil {
 		return nil, err
 	}
-	return c.Renew(ctx, &wire.RenewRequest{Renewal: r.GetRenewal(), PassedOn: true})
+	return c.Renew(ctx, &wire.RenewRequest{Renewal: r.GetRenewal(), Signature: r.GetSignature(), PassedOn: true})
 }
 
 // Ping answers whether this process stands as a run.
@@ -276,7 +290,10 @@ func (g *Group) readIndexFrom(ctx context.Context, node string) (uint64, error) 
 }
 
 // HomePosition tells what the group has on record about a home.
-func (h handler) HomePosition(_ context.Context, r *wire.HomePositionRequest) (*wire.HomePositionReply, error) {
+func (h handler) HomePosition(ctx context.Context, r *wire.HomePositionRequest) (*wire.HomePositionReply, error) {
+	if sender(ctx) != r.GetNode() {
+		return nil, errNotSender
+	}
 	reply, same := &wire.HomePositionReply{}, false
 	h.g.rep.read(func(m *state.Machine) {
 		reply.ClusterId = m.ClusterID() // empty: this replica has not read its log yet, and knows nothing

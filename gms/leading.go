@@ -29,6 +29,7 @@ type leading struct {
 	det      *detect.Machine
 	runs     map[state.RunID]state.Run // those that det knows
 	reports  map[string]appliedReport
+	renewed  map[state.RunID]uint64   // number of the last renewal of each
 	expiries map[expiry]time.Duration // since when
 	looked   time.Duration            // when the expiries were looked at last
 
@@ -67,7 +68,7 @@ func newLeading(ctx context.Context, g *Group, term uint64) *leading {
 		g: g, ctx: ctx, term: term, tick: tick, proof: g.cons, submit: g.batch.submit, listed: g.cons.Lists,
 		det:     detect.New(detect.Settings{TTL: g.cfg.Timing.TTL, Tick: tick, NoRefused: g.cfg.NoRefused}, now),
 		runs:    make(map[state.RunID]state.Run),
-		reports: make(map[string]appliedReport), expiries: make(map[expiry]time.Duration),
+		reports: make(map[string]appliedReport), renewed: make(map[state.RunID]uint64), expiries: make(map[expiry]time.Duration),
 		asks: make(chan renewalAsk, 256), says: newSayings(), audits: g.newAuditor(),
 	}
 }
@@ -129,6 +130,7 @@ func (l *leading) follow() <-chan struct{} {
 	for id, r := range l.runs {
 		if !open[id] {
 			delete(l.runs, id)
+			delete(l.renewed, id)
 			l.carryOut(l.det.Step(now, detect.Event{Kind: detect.Closed, Run: detect.RunID(id)}))
 			l.notePosition(r)
 		}

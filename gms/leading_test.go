@@ -59,6 +59,7 @@ type termOf struct {
 	committed []*wire.Command
 	hold      bool
 	fail      error
+	asked     map[byte]uint64 // number of the last renewal of each run
 }
 
 func startTerm(t *testing.T, run bool) *termOf {
@@ -141,8 +142,13 @@ func (x *termOf) closings() (list []*wire.CloseRun) {
 	return list
 }
 
-// ask sends a renewal of run n; the answer comes by the channel.
+// ask sends a renewal of run n, numbered seq or, after a later one, the next; the answer comes by the channel.
 func (x *termOf) ask(n byte, seq uint64, fences ...*wire.FenceRenewal) <-chan *wire.RenewReply {
+	if x.asked == nil {
+		x.asked = map[byte]uint64{}
+	}
+	seq = max(seq, x.asked[n]+1)
+	x.asked[n] = seq
 	ch := make(chan *wire.RenewReply, 1)
 	x.renew(&wire.Renewal{Run: runOf(n).Bytes(), Seq: seq, Applied: 3, Fences: fences}, func(r *wire.RenewReply) { ch <- r })
 	return ch
@@ -495,6 +501,31 @@ func TestAnEndedTermActsNoMore(t *testing.T) {
 		}
 		if n := len(x.commits()); n != before {
 			t.Errorf("%d commits after the end", n-before)
+		}
+	})
+}
+
+// A renewal that comes again is answered, and is no sign of life: whoever kept one of a dead run cannot keep the run.
+func TestARepeatedRenewalIsNoSignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := startTerm(t, true)
+		again := func() *wire.RenewReply {
+			ch := make(chan *wire.RenewReply, 1)
+			x.renew(&wire.Renewal{Run: runOf(2).Bytes(), Seq: 5, Applied: 3}, func(r *wire.RenewReply) { ch <- r })
+			return answered(ch)
+		}
+		if r := again(); !r.GetAcknowledged() {
+			t.Fatalf("the first: %v", r)
+		}
+		if r := again(); !r.GetAcknowledged() || r.GetSeq() != 5 {
+			t.Errorf("the same, whose answer may be lost: %v", r)
+		}
+		for end := time.Now().Add(4 * x.h.cfg.Timing.TTL); time.Now().Before(end) && len(x.closings()) == 0; {
+			again()
+			x.silence(0)
+		}
+		if len(x.closings()) == 0 {
+			t.Error("one renewal, again and again, keeps a run")
 		}
 	})
 }

@@ -39,7 +39,7 @@ func (g *Group) openPorts(ctx context.Context) error {
 		return err
 	}
 	if g.server, err = rpc.NewServer(rpc.ServerConfig{
-		Network: g.cfg.Network, BindAddr: g.cfg.Cluster.Bind, Identity: g.identity, Handler: handler{g: g}, Certificates: g.keeper, Logger: g.log,
+		Network: g.cfg.Network, BindAddr: g.cfg.Cluster.Bind, Identity: g.identity, Handler: handler{g: g}, Admit: admitCall, Certificates: g.keeper, Logger: g.log,
 	}); err != nil {
 		return err
 	}

@@ -91,17 +91,21 @@ func (l *leading) decide(a renewalAsk) {
 		a.answer(reply)
 		return
 	}
-	l.carryOut(l.det.Step(a.at, detect.Event{Kind: detect.Renewed, Run: detect.RunID(id)}))
-	was := l.reports[run.Node()]
-	l.reports[run.Node()] = appliedReport{last: a.renewal.GetApplied(), before: was.last}
-	reply.Fences = l.renewFences(id, a)
+	fresh := a.renewal.GetSeq() > l.renewed[id]
+	if fresh { // what comes again, by the detour or from somebody who kept it, is no new sign of life
+		l.renewed[id] = a.renewal.GetSeq()
+		l.carryOut(l.det.Step(a.at, detect.Event{Kind: detect.Renewed, Run: detect.RunID(id)}))
+		was := l.reports[run.Node()]
+		l.reports[run.Node()] = appliedReport{last: a.renewal.GetApplied(), before: was.last}
+	}
+	reply.Fences = l.renewFences(id, a, fresh)
 	l.mu.Unlock()
 	reply.Acknowledged, reply.Fed = true, !l.listed(server{node: run.Node(), home: hexID(run.Open.GetHome())}.id())
 	a.answer(reply)
 }
 
-// renewFences renews the fences that still stand; with l.mu held.
-func (l *leading) renewFences(holder state.RunID, a renewalAsk) []*wire.FenceRenewal {
+// renewFences tells which fences still stand, and renews them when the renewal is fresh; with l.mu held.
+func (l *leading) renewFences(holder state.RunID, a renewalAsk, fresh bool) []*wire.FenceRenewal {
 	var stand []*wire.FenceRenewal
 	l.g.rep.read(func(m *state.Machine) {
 		for _, f := range a.renewal.GetFences() {
@@ -109,7 +113,9 @@ func (l *leading) renewFences(holder state.RunID, a renewalAsk) []*wire.FenceRen
 			r, ok := m.Recovery(f.GetComponent(), dead)
 			if ok && r.GetIndex() == f.GetIndex() && string(r.GetAppointee()) == string(holder[:]) {
 				stand = append(stand, f)
-				l.expiries[expiryOf(r)] = a.at
+				if fresh {
+					l.expiries[expiryOf(r)] = a.at
+				}
 			}
 		}
 	})

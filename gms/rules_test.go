@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/consensus"
+	"github.com/fencepost/fencepost/gms/internal/rpc"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
@@ -115,7 +116,7 @@ func TestRule04_TheStreamIsToldAndEnded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := startTerm(t, false)
 				ctx, cancel := context.WithCancel(context.Background())
-				s := &upStream{ctx: ctx, up: make(chan *wire.SessionUp, 4), down: make(chan *wire.SessionDown, 4)}
+				s := &upStream{ctx: rpc.WithPeer(ctx, rpc.Peer{Node: "n2"}), up: make(chan *wire.SessionUp, 4), down: make(chan *wire.SessionDown, 4)}
 				renewal := func(seq uint64) *wire.Renewal { return &wire.Renewal{Run: runOf(2).Bytes(), Seq: seq} }
 				done := make(chan error, 1)
 				go func() { done <- handler{g: x.h.Group}.attended(s, x.leading, runOf(2), renewal(1)) }()

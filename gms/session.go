@@ -21,6 +21,8 @@ type members interface {
 	client(node string) (wire.ClusterClient, error)
 	// bystander is some living member other than the one named, to pass a renewal on; empty when there is none.
 	bystander(not string) string
+	// sealed signs a renewal, so that another member may pass it on.
+	sealed(r *wire.Renewal) (*wire.RenewRequest, error)
 	// applied is the Raft index that the own log has brought here; 0 for a member that is fed.
 	applied() uint64
 	// heard is told each answer to a renewal; it must not block.

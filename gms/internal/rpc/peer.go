@@ -30,6 +30,11 @@ func PeerFrom(ctx context.Context) (Peer, bool) {
 	return a.peer, ok
 }
 
+// WithPeer is a context in which PeerFrom tells of a caller, as a connection makes it: for tests of handlers.
+func WithPeer(ctx context.Context, p Peer) context.Context {
+	return peer.NewContext(ctx, &peer.Peer{Addr: peerAddr{peer: p}})
+}
+
 // PeerOf tells who is at the other end of a connection that a [Streams] gave.
 func PeerOf(conn net.Conn) Peer {
 	a, _ := conn.RemoteAddr().(peerAddr)

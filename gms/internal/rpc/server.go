@@ -7,11 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"path"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/wire"
@@ -46,6 +49,8 @@ type ServerConfig struct {
 	Identity func() Identity
 	// Handler answers the calls of the service. Its contexts end when the caller's connection does.
 	Handler wire.ClusterServer
+	// Admit is asked before each call, with the method's name, whether its sender may make it at all; nil lets all through.
+	Admit func(method string, from Peer) error
 	// Certificates put TLS below all connections and prove who is at both ends; nil means plain.
 	Certificates *certs.Keeper
 	// Logger takes refused connections; nil discards them.
@@ -107,6 +112,18 @@ func (s *Server) Start(ctx context.Context) error {
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			if err := s.admit(ctx, info.FullMethod); err != nil {
+				return nil, err
+			}
+			return handle(ctx, req)
+		}),
+		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			if err := s.admit(stream.Context(), info.FullMethod); err != nil {
+				return err
+			}
+			return handle(srv, stream)
+		}),
 		grpc.ConnectionTimeout(helloLimit),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
@@ -116,6 +133,21 @@ func (s *Server) Start(ctx context.Context) error {
 	srv, calls := s.grpc, s.calls
 	s.loops.Go(func() { _ = srv.Serve(calls) }) // ends with Stop
 	s.loops.Go(func() { s.acceptLoop(l) })
+	return nil
+}
+
+// admit asks whether a call may be made.
+func (s *Server) admit(ctx context.Context, method string) error {
+	from, known := PeerFrom(ctx)
+	if !known {
+		return status.Error(codes.PermissionDenied, "nobody calls")
+	}
+	if s.cfg.Admit == nil {
+		return nil
+	}
+	if err := s.cfg.Admit(path.Base(method), from); err != nil {
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
 	return nil
 }
 

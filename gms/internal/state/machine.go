@@ -103,6 +103,9 @@ func (m *Machine) apply(c *wire.Command) *wire.Result {
 	if _, forming := c.GetOp().(*wire.Command_FormGroup); !forming && !m.Formed() {
 		return m.refuse(wire.Code_CODE_NOT_FORMED, "the group is not formed")
 	}
+	if !m.permitted(run, c) {
+		return m.refuse(wire.Code_CODE_FORBIDDEN, "node "+c.GetSender()+" may not say this, or not for that run")
+	}
 	if c.GetTerm() > 0 && c.GetTerm() < m.term {
 		return m.refuse(wire.Code_CODE_STALE, "the leader that found this out leads no more")
 	}
