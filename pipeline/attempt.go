@@ -74,22 +74,27 @@ func (a *attempt) source() source.Attempt {
 // save makes a guarded change of the row and repeats it while the ledger is away, until ctx ends. A write that cannot
 // be made because a successor has the task ends the task's context.
 func (a *attempt) save(ctx context.Context, entry *ledger.Backup, change func(*ledger.Task)) error {
+	return a.saveChange(ctx, ledger.Change{Backup: entry}, change)
+}
+
+// saveChange is save with all that a change can carry but the task.
+func (a *attempt) saveChange(ctx context.Context, c ledger.Change, change func(*ledger.Task)) error {
 	select {
 	case a.writing <- struct{}{}:
 		defer func() { <-a.writing }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	next := a.row()
-	next.Progress = a.progress()
-	change(&next)
+	c.Task = a.row()
+	c.Task.Progress = a.progress()
+	change(&c.Task)
 	wait := writeAgainMin
 	for {
-		err := a.write(ctx, ledger.Change{Task: next, Backup: entry})
+		err := a.write(ctx, c)
 		if !errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}
-		a.log.WarnContext(ctx, "ledger away, write is repeated", "state", next.State, "err", err)
+		a.log.WarnContext(ctx, "ledger away, write is repeated", "state", c.Task.State, "err", err)
 		if err := pause(ctx, wait); err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ func (w *Worker) cancelIfAsked(ctx context.Context, id string) {
 	case errors.Is(err, ledger.ErrNotFound) || ctx.Err() != nil:
 	case err != nil:
 		w.cfg.Logger.WarnContext(ctx, "cancel requests not read", "task", id, "err", err)
+	case t.Type == ledger.Delete && t.State == ledger.Deleting: // too late (PROTOCOL.md 29)
 	case t.CancelBy != "" || t.State.Final():
 		w.mu.Lock()
 		end, goOn := w.running[id], w.waiting[id]

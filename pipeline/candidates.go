@@ -24,6 +24,9 @@ func itemOf(t ledger.Task) component.Item {
 		Events: []component.Event{{Type: planned, Start: t.Created, Success: true}},
 		Record: component.Record{Created: t.Created, Attempts: t.Attempt},
 	}
+	if t.CancelBy == "" {
+		it.Record.NotBefore = t.NotBefore
+	}
 	if t.Attempt > 0 {
 		it.Record.LastAttempt = t.Updated
 	}
@@ -43,15 +46,26 @@ type candidates struct {
 
 // Query implements component.Index.
 func (c candidates) Query(ctx context.Context, q component.Query) ([]component.Item, error) {
-	list, err := c.w.cfg.Ledger.Tasks(ctx, ledger.TaskFilter{Active: true, Type: c.kind})
+	all, err := c.w.cfg.Ledger.Tasks(ctx, ledger.TaskFilter{Active: true})
 	if err != nil {
 		return nil, err
 	}
+	flying := make(map[string]bool) // flights of which a task has begun
+	var list []ledger.Task
+	for _, t := range all {
+		if t.State != ledger.Planned {
+			flying[t.Flight] = true
+		}
+		if t.Type == c.kind {
+			list = append(list, t)
+		}
+	}
+	delete(flying, "")
 	c.w.keepDue(c.kind, list)
 	who := c.w.cfg.Gate.Self()
 	var items []component.Item
 	for _, t := range slices.Backward(list) { // oldest first
-		if !c.w.able(t) || c.w.runs(t.ID) {
+		if !c.w.able(t) || c.w.runs(t.ID) || t.State == ledger.Planned && flying[t.Flight] {
 			continue
 		}
 		it := itemOf(t)
@@ -77,8 +91,25 @@ func stray(t ledger.Task, who Standing) bool { return t.State != ledger.Planned 
 // able tells whether this node is configured for the task at all; a task that it must only end (cancelled) needs
 // nothing.
 func (w *Worker) able(t ledger.Task) bool {
-	_, ok := w.cfg.Catalog.Sources[t.Database]
-	return ok || t.CancelBy != ""
+	if t.CancelBy != "" {
+		return true
+	}
+	c := w.cfg.Catalog
+	switch t.Type {
+	case ledger.Create, ledger.Restore:
+		_, ok := c.Sources[t.Database]
+		return ok
+	case ledger.Verify:
+		if _, ok := c.Scratch[t.Scratch]; t.Scratch != "" && !ok {
+			return false
+		}
+	}
+	for _, name := range t.Storages {
+		if _, ok := c.Storages[name]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // notYet says how long this node still waits with a task that failed for a passing reason, or is stray. The wait is

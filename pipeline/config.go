@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/retention"
 )
 
 // Config configures a Worker. Zero values mean the defaults named here.
@@ -46,6 +47,8 @@ type Config struct {
 	RetryAfter time.Duration
 	// SweepEvery is how often what cannot count any more is removed from the storages; default 1 h.
 	SweepEvery time.Duration
+	// Retention are the policies by database: a delete that retention has planned asks its policy again.
+	Retention map[string]retention.Policy
 	// Writer is the program's version, for manifests.
 	Writer string
 	// Now is the clock of times that are stored; nil means time.Now. Waiting uses the real clock.

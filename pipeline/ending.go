@@ -32,6 +32,10 @@ func endOf(err error, t ledger.Task) ending {
 		return ending{state: ledger.Planned, giveBack: true}
 	case errors.Is(err, component.ErrTimeLimit):
 		return ending{state: ledger.Failed, reason: sentence(err), hint: "see what held it up, or allow it more time"}
+	case errors.Is(err, ledger.ErrInFlight):
+		return ending{state: ledger.Planned, giveBack: true}
+	case errors.Is(err, ledger.ErrRefused) && t.CancelBy != "":
+		return ending{state: ledger.Cancelled, reason: (&cancelError{by: t.CancelBy}).Error()}
 	case errors.Is(err, context.Canceled):
 		return ending{handsOff: true, reason: sentence(err)}
 	case passing(err) && t.OnFailure == "rerun" && t.Attempt < t.MaxAttempts:

@@ -50,7 +50,9 @@ func TestCancelOfAdoptedTaskThatWaits(t *testing.T) {
 		heir := r.start("n2", func(c *Config) { c.MaxConcurrent = 1 }, nil)
 		hook, reached, goOn = blockAt(128 << 10)
 		r.server.onWrite = hook
-		busy := r.backup("all")
+		busy := lost // of another flight
+		busy.ID, busy.Backup, busy.Flight = NewID(time.Now()), NewID(time.Now()), ""
+		r.must(r.led.Plan(r.Context(), busy))
 		<-reached
 		verdict, claim, err := r.recoverBy(heir, dead, row)
 		r.must(err)

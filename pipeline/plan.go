@@ -37,6 +37,8 @@ type PlannerConfig struct {
 	MaxAttempts int
 	// OnFailure is rerun (default) or revert: what follows a reverted attempt.
 	OnFailure string
+	// DeleteDelay is how long a delete waits after it was asked for, and can be undone; 0 = not at all.
+	DeleteDelay time.Duration
 	// StartWithin is how long after it was asked for a restore may still begin; default 15 min.
 	StartWithin time.Duration
 	// Now is the clock; nil means time.Now.
@@ -112,6 +114,7 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Create, now)
 	t.Database, t.Storages, t.Require, t.Backup, t.Dump = r.Database, storages, require, NewID(now), r.Dump
+	t.Flight = "create/" + r.Database
 	if r.Internal {
 		t.RunType = ledger.Internal
 	}
@@ -143,6 +146,7 @@ func (p *Planner) PlanRestore(ctx context.Context, r RestoreRequest) (ledger.Tas
 	if t.Target == "" {
 		t.Target = b.Info.Database
 	}
+	t.Of, t.Flight = b.Database, "restore/"+t.Database+"/"+t.Target
 	if err := p.database("database", t.Database); err != nil {
 		return ledger.Task{}, err
 	}
@@ -161,6 +165,9 @@ func (p *Planner) PlanRestore(ctx context.Context, r RestoreRequest) (ledger.Tas
 // Cancel asks for the end of a task, whoever runs it; the answer does not wait for it. Idempotent. A task that has
 // ended is a *RequestError of ledger.ErrFinal.
 func (p *Planner) Cancel(ctx context.Context, id, by string) error {
+	if t, err := p.cfg.Ledger.Task(ctx, id); err == nil && t.Type == ledger.Delete && p.tooLate(ctx, t.Backup) {
+		return &RequestError{Field: "task", Problem: fmt.Sprintf("backup %s is being deleted: that is not taken back any more", t.Backup), Err: ledger.ErrFinal}
+	}
 	err := p.cfg.Ledger.RequestCancel(ctx, id, by)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
@@ -266,7 +273,7 @@ func (p *Planner) holds(b ledger.Backup, name string) error {
 }
 
 // unknown is the error for a name that is not configured, with those that are.
-func unknown[T any](field, what, name string, known map[string]T) error {
+func unknown[T any](field, what, name string, known map[string]T) *RequestError {
 	hint := "none is configured"
 	if len(known) > 0 {
 		hint = "known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")

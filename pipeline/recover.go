@@ -100,6 +100,14 @@ func (w *Worker) look(ctx context.Context, g ledger.Guard) (Found, error) {
 		return Found{}, fmt.Errorf("task %s has token %d, not %d: %w", t.ID, t.Token, g.Token, ledger.ErrFenced)
 	}
 	f := Found{Task: t, Now: w.cfg.Now()}
+	if t.Type == ledger.Delete {
+		entry, err := w.cfg.Ledger.Backup(ctx, t.Backup)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return f, nil
+		}
+		f.Entry = &entry
+		return f, err
+	}
 	if t.Type != ledger.Create {
 		return f, nil
 	}
@@ -162,6 +170,9 @@ func (w *Worker) dropBelow(ctx context.Context, g ledger.Guard, f Found) error {
 // settleTarget ends the dead attempts at the database's server.
 func (w *Worker) settleTarget(ctx context.Context, g ledger.Guard, t ledger.Task) (source.Outcome, error) {
 	src, ok := w.cfg.Catalog.Sources[t.Database]
+	if t.Scratch != "" {
+		src, ok = w.cfg.Catalog.Scratch[t.Scratch]
+	}
 	if !ok {
 		return 0, fmt.Errorf("database %q is not configured on this node: %w", t.Database, ErrUnavailable)
 	}
@@ -194,7 +205,7 @@ func (w *Worker) finish(ctx context.Context, g ledger.Guard, f Found, act Action
 		c.Task.State, verdict = ledger.Planned, Rerun
 	case ActFinish:
 		c.Task.State = act.State
-		if f.Entry != nil {
+		if f.Entry != nil && f.Task.Type == ledger.Create {
 			gone := *f.Entry
 			gone.State = ledger.BackupGone
 			c.Backup = &gone

@@ -11,7 +11,7 @@ import (
 // Found is what is known of a task whose owner is gone, and grows as the actions of Next are carried out.
 type Found struct {
 	Task  ledger.Task    // the row after Take: state as the dead owner left it, Attempt counts the new owner's
-	Entry *ledger.Backup // create: the backup's entry, nil when no attempt had begun; its token is the dead attempt's
+	Entry *ledger.Backup // create: the backup's entry, nil when no attempt had begun; its token is the dead attempt's. delete: the entry
 	Need  int            // create: copies that the task requires
 	Now   time.Time
 
@@ -50,11 +50,15 @@ type Action struct {
 //	creating, applying processors          fell back: entomb; drop → rerun or end
 //	uploading                              entomb; enough real manifests → adopt, else drop → rerun or end
 //	downloading, deprocessing, restoring   settle; committed → complete, else → rerun or end
+//	 of a verify or replicate task         nothing to revert but the scratch server → rerun or end
 //	deleting                               rerun: nothing brings a backup back once this is said (PROTOCOL.md 29)
 //
 // Rerun or end: a cancel request ends the task cancelled, too many attempts failed, a restore that was not begun in time
 // reverted, on_failure revert reverted; else it is run again.
 func Next(f Found) Action {
+	if f.Task.Type == ledger.Delete && f.Entry != nil && f.Entry.State == ledger.BackupDeleting {
+		return Action{Kind: ActRerun, Reason: f.Task.Error} // neither a cancel nor the number of attempts brings it back
+	}
 	switch f.Task.State {
 	case ledger.Creating, ledger.Processing:
 		switch {
@@ -67,10 +71,13 @@ func Next(f Found) Action {
 	case ledger.Uploading:
 		return nextUploading(f)
 	case ledger.Downloading, ledger.Deprocessing, ledger.Restoring:
+		if f.Task.Type != ledger.Restore && f.Task.Scratch == "" {
+			break // it only read, or brought copies to what they should be
+		}
 		if !f.Settled {
 			return Action{Kind: ActSettle}
 		}
-		if f.Outcome == source.Committed {
+		if f.Outcome == source.Committed && f.Task.Type == ledger.Restore {
 			return Action{Kind: ActComplete}
 		}
 	case ledger.Deleting:

@@ -196,7 +196,11 @@ func (w *Worker) execute(held, user context.Context, end context.CancelCauseFunc
 		err = cause // the reason, not its consequence
 	}
 	if err == nil {
-		log.InfoContext(ctx, "task completed")
+		last := a.row()
+		log.InfoContext(ctx, "task ended", "state", last.State)
+		if last.State != ledger.Completed {
+			report.Fail(component.Failure{Item: last.ID, Type: string(last.State), Text: last.Error})
+		}
 		return report, nil
 	}
 	if keep := a.conclude(held, err); keep {
@@ -220,6 +224,12 @@ func (a *attempt) run(ctx, keep context.Context) error {
 		return a.create(ctx, keep)
 	case ledger.Restore:
 		return a.restore(ctx, keep)
+	case ledger.Delete:
+		return a.delete(ctx, keep)
+	case ledger.Verify:
+		return a.verify(ctx, keep)
+	case ledger.Replicate:
+		return a.replicate(ctx, keep)
 	}
 	return fmt.Errorf("tasks of type %s are not run by this worker", a.row().Type)
 }

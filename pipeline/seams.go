@@ -40,6 +40,7 @@ type Gate interface {
 // Catalog is what a node can work with, by configured name. It is read only, and must not change while in use.
 type Catalog struct {
 	Sources    map[string]source.Source
+	Scratch    map[string]source.Source // servers into which backups are restored for a while, to verify them; never sources
 	Storages   map[string]storage.Storage
 	Processors processor.Registry // all that may be met in manifests
 	Chain      []string           // names of those applied to new backups, in any order

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -135,27 +136,43 @@ func revertBelow(ctx context.Context, st storage.Storage, backup string, bound u
 	return nil
 }
 
-// Remove removes a backup's attempts up to and including token from a storage: manifests first, then data. Idempotent;
-// newer attempts are not touched, so a late call does no harm. The caller has made sure that the ledger's entry is
-// deleting or gone (PROTOCOL.md 29).
+// Remove removes a backup's attempts up to and including token from a storage: manifests first, then data. Tombstones stay
+// for the sweep: they keep late owners from committing. Idempotent; newer attempts are not touched, so a late call does no
+// harm. The caller has made sure that the ledger's entry is deleting or gone (PROTOCOL.md 29).
 func Remove(ctx context.Context, st storage.Storage, backup string, token uint64) error {
+	if err := removeManifests(ctx, st, backup, token); err != nil {
+		return err
+	}
+	found, err := attemptsOf(ctx, st, backup)
+	if err != nil {
+		return err
+	}
+	for t := range found {
+		if t <= token {
+			if err := removeData(ctx, st, backup, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeManifests removes the manifests of a backup's attempts up to and including token, but tombstones. One that cannot be
+// understood goes too.
+func removeManifests(ctx context.Context, st storage.Storage, backup string, token uint64) error {
 	found, err := attemptsOf(ctx, st, backup)
 	if err != nil {
 		return err
 	}
 	for t, parts := range found {
-		if t > token {
+		if t > token || !slices.Contains(parts, manifestName) {
 			continue
 		}
-		for _, part := range parts {
-			if part == manifestName {
-				if err := st.Delete(ctx, ManifestPath(backup, t)); err != nil {
-					return fmt.Errorf("delete manifest: %w", err)
-				}
-			}
+		if there, err := readManifest(ctx, st, backup, t); err == nil && there.Manifest.Void {
+			continue
 		}
-		if err := removeData(ctx, st, backup, t); err != nil {
-			return err
+		if err := st.Delete(ctx, ManifestPath(backup, t)); err != nil {
+			return fmt.Errorf("delete manifest: %w", err)
 		}
 	}
 	return nil

@@ -95,7 +95,9 @@ func (c claims) TryClaim(ctx context.Context, component, item string, roundTrip 
 }
 
 // taskTypes are those that a Worker runs.
-func taskTypes() []ledger.TaskType { return []ledger.TaskType{ledger.Create, ledger.Restore} }
+func taskTypes() []ledger.TaskType {
+	return []ledger.TaskType{ledger.Create, ledger.Restore, ledger.Delete, ledger.Verify, ledger.Replicate}
+}
 
 // Components are the names of the components that a Worker runs.
 func Components() []string {

@@ -169,13 +169,13 @@ type Mark struct {
 const (
 	CopyPresent = "present"
 	CopyMissing = "missing" // never came there, or is gone from there
-	CopyDamaged = "damaged" // is not what was stored
+	CopyCorrupt = "corrupt" // is not what was stored
 )
 
 // Copy is a backup in one storage.
 type Copy struct {
 	Storage string `json:"storage"`
-	State   string `json:"state"` // present | missing | damaged
+	State   string `json:"state"` // present | missing | corrupt
 	Bytes   int64  `json:"bytes"` // stored size of all parts
 	Error   string `json:"error,omitempty"`
 }

@@ -63,6 +63,7 @@ var rows = []row{
 	{pkg: "pipeline/retention"},
 	{pkg: "pipeline", may: []string{
 		"pipeline/source", "pipeline/processor", "pipeline/storage", "pipeline/ledger", "pipeline/component",
+		"pipeline/schedule", "pipeline/retention",
 	}},
 
 	{pkg: "configs"},
