@@ -134,6 +134,15 @@ type Backup struct {
 	OnFailure OnFailure `yaml:"on_failure"`
 	// MaxAttempts bounds the attempts of one task, 1 to 100. Default 3.
 	MaxAttempts int `yaml:"max_attempts"`
+	// TimeLimit bounds one attempt of any task, 1m to 8760h; one past it is reverted and has failed. 0s is no limit.
+	// Default 0s.
+	TimeLimit time.Duration `yaml:"time_limit"`
+	// StallAfter is how long a storage may take nothing while others wait for it, 10s to 24h; then the backup goes on
+	// without it, if Require allows. Default 2m.
+	StallAfter time.Duration `yaml:"stall_after"`
+	// DeleteDelay is how long a backup stays after its deletion was asked for, 0s to 8760h: until then it can be taken
+	// back. Default 24h.
+	DeleteDelay time.Duration `yaml:"delete_delay"`
 }
 
 // Restore bounds the restoring of backups.
@@ -198,6 +207,9 @@ type Database struct {
 	// DSN is the connection: postgres://user:password@host:port/database, or
 	// host=... dbname=..., or a reference env:NAME or file:PATH.
 	DSN DSN `yaml:"dsn"`
+	// Scratch makes it a server that backups are restored into for a while, to verify them, and nothing else: no backup
+	// is made of it, and none restored for good. Default false.
+	Scratch bool `yaml:"scratch"`
 	// Yield is what a backup does when somebody waits for half a minute for a table that it
 	// reads (to alter or truncate it): "" nothing, warn (in the log), or cancel the backup.
 	Yield string `yaml:"yield"`

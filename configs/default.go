@@ -31,6 +31,8 @@ func Default() Config {
 			MaxConcurrent: 2,
 			OnFailure:     Rerun,
 			MaxAttempts:   3,
+			StallAfter:    2 * time.Minute,
+			DeleteDelay:   24 * time.Hour,
 		},
 		Restore: Restore{
 			KeepOld:     24 * time.Hour,

@@ -71,7 +71,7 @@ admin: {socket: /srv/n2.sock}
 raft: {voters: 5, followers: 1, reap_after: 1h, snapshot_threshold: 64}
 evidence: {refused: false}
 recovery: {selector: successor, fence_ttl: 2s, max_attempts: 1}
-backup: {require: 2, max_concurrent: 1, rate_limit: 20MiB, on_failure: revert, max_attempts: 7}
+backup: {require: 2, max_concurrent: 1, rate_limit: 20MiB, on_failure: revert, max_attempts: 7, time_limit: 3h, stall_after: 20s, delete_delay: 0s}
 restore: {keep_old: 0s, start_within: 1m, jobs: 4}
 stop: {grace: 0}
 processors:
@@ -80,6 +80,7 @@ processors:
   - {kind: age, recipients: [age1x, "ssh-ed25519 y"], recipients_file: /r, identity_file: /i}
 databases:
   - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn}
+  - {name: lab, dsn: "env:FENCEPOST_LAB", scratch: true}
 storages:
   - {name: a, kind: local, path: /srv/a, min_free: 2GiB}
   - {name: b, kind: mem}
@@ -109,14 +110,16 @@ log: {level: debug, format: json}
 		Admin:    Admin{"/srv/n2.sock"},
 		Raft:     Raft{5, 1, time.Hour, 64},
 		Recovery: Recovery{SelectorSuccessor, 2 * time.Second, 1},
-		Backup:   Backup{2, 1, 20 << 20, Revert, 7},
+		Backup:   Backup{2, 1, 20 << 20, Revert, 7, 3 * time.Hour, 20 * time.Second, 0},
 		Restore:  Restore{0, time.Minute, 4},
 		Processors: []Processor{
 			{Kind: "zstd", Level: 4, Precedence: 100},
 			{Kind: "gzip", Level: 6, Precedence: 5, RestoreOnly: true},
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
-		Databases: []Database{{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn"}},
+		Databases: []Database{
+			{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn"}, {Name: "lab", DSN: NewDSN("env:FENCEPOST_LAB"), Scratch: true},
+		},
 		Storages: []Storage{
 			{Name: "a", Kind: "local", Path: "/srv/a", MinFree: 2 << 30}, {Name: "b", Kind: "mem"},
 			{Name: "e", Kind: "dropbox", AppKey: "k", RefreshToken: NewSecret("file:/t"), PartSize: 8 << 20},

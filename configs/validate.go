@@ -150,6 +150,11 @@ func (c *Config) checkLimits(ps *problems) {
 	checkRange(ps, "backup.max_concurrent", c.Backup.MaxConcurrent, 1, 64)
 	checkRange(ps, "backup.max_attempts", c.Backup.MaxAttempts, 1, 100)
 	checkOneOf(ps, "backup.on_failure", c.Backup.OnFailure, Rerun, Revert)
+	if c.Backup.TimeLimit != 0 {
+		checkDuration(ps, "backup.time_limit", c.Backup.TimeLimit, time.Minute, 365*24*time.Hour)
+	}
+	checkDuration(ps, "backup.stall_after", c.Backup.StallAfter, 10*time.Second, 24*time.Hour)
+	checkDuration(ps, "backup.delete_delay", c.Backup.DeleteDelay, 0, 365*24*time.Hour)
 	if c.Backup.RateLimit < 0 {
 		ps.add("backup.rate_limit", "is %d, want 0 (no limit) or more bytes per second", int64(c.Backup.RateLimit))
 	}

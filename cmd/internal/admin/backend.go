@@ -50,6 +50,15 @@ type Requests interface {
 	Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error)
 }
 
+// Keeping looks after what is kept. Methods return when the task, or the change, is written down durably.
+type Keeping interface {
+	DeleteBackup(ctx context.Context, id string, r api.DeleteBackup) (api.Task, error)
+	UndeleteBackup(ctx context.Context, id string) (api.Backup, error)
+	MarkBackup(ctx context.Context, id string, r api.MarkBackup) (api.Backup, error)
+	VerifyBackup(ctx context.Context, id string, r api.VerifyBackup) (api.Task, error)
+	ReplicateBackup(ctx context.Context, id string, r api.ReplicateBackup) (api.Task, error)
+}
+
 // Backend is everything that the handler shows and asks. All fields are required, but
 // for Translate and Logger.
 type Backend struct {
@@ -59,6 +68,7 @@ type Backend struct {
 	Tasks      Tasks
 	Backups    Backups
 	Requests   Requests
+	Keeping    Keeping
 	// Watch gives a channel that receives after any change of what the others show
 	// (coalesced: a hint, not a count), until ctx ends.
 	Watch func(ctx context.Context) <-chan struct{}

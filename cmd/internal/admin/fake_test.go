@@ -118,7 +118,7 @@ func (f *fake) Restore(_ context.Context, r api.RestoreBackup) (api.Task, error)
 }
 
 func (f *fake) backend() Backend {
-	return Backend{Members: f, Recoveries: f, Operator: f, Tasks: f, Backups: f, Requests: f, Watch: f.watch}
+	return Backend{Members: f, Recoveries: f, Operator: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.
@@ -198,4 +198,43 @@ func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error
 		return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceAppointed, Problem: w.Why}, f.err
 	}
 	return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceLowered}, f.err
+}
+
+func (f *fake) DeleteBackup(_ context.Context, id string, r api.DeleteBackup) (api.Task, error) {
+	return api.Task{ID: "d1", Type: "delete", State: "planned", Backup: id, NotBefore: notBefore(r.Now)}, nil
+}
+
+func (f *fake) UndeleteBackup(_ context.Context, id string) (api.Backup, error) {
+	return api.Backup{ID: id, State: "completed"}, nil
+}
+
+func (f *fake) MarkBackup(_ context.Context, id string, r api.MarkBackup) (api.Backup, error) {
+	b := api.Backup{ID: id, State: "completed", MarkedBy: "ann"}
+	if r.Pinned != nil {
+		b.Pinned = *r.Pinned
+	}
+	if r.Accepted != nil {
+		b.Accepted = *r.Accepted
+	}
+	if r.Note != nil {
+		b.Note = *r.Note
+	}
+	return b, nil
+}
+
+func (f *fake) VerifyBackup(_ context.Context, id string, r api.VerifyBackup) (api.Task, error) {
+	return api.Task{ID: "v1", Type: "verify", State: "planned", Backup: id, Storages: r.Storages, Target: r.Scratch}, nil
+}
+
+func (f *fake) ReplicateBackup(_ context.Context, id string, r api.ReplicateBackup) (api.Task, error) {
+	return api.Task{ID: "r1", Type: "replicate", State: "planned", Backup: id, Storages: r.Storages}, nil
+}
+
+// notBefore is when a delete goes.
+func notBefore(now bool) *time.Time {
+	if now {
+		return nil
+	}
+	at := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)
+	return &at
 }

@@ -38,6 +38,7 @@ func NewHandler(b Backend) http.Handler {
 	mux.HandleFunc("GET "+api.PathBackups+"/{id}", read(h, func(r *http.Request) (api.Backup, error) { return b.Backups.Backup(r.Context(), r.PathValue("id")) }))
 	mux.HandleFunc("POST "+api.PathBackups, write(h, h.createBackup))
 	mux.HandleFunc("POST "+api.PathBackups+"/{id}/restore", write(h, h.restore))
+	h.routeKeeping(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, &api.Error{Code: api.CodeNotFound, Message: "the daemon does not know " + r.Method + " " + r.URL.Path,
 			Hint: "the command and the daemon may be of different versions: compare fencepost version with fencepost status"})

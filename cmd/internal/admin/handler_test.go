@@ -54,6 +54,20 @@ func TestRoutes(t *testing.T) {
 	want := api.RestoreBackup{Backup: "b1", Target: "copy", Replace: true, Storage: "a"}
 	_, err = c.Restore(ctx, want)
 	check("restore", f.restores, err, []api.RestoreBackup{want})
+	gone, err := c.DeleteBackup(ctx, "b1", api.DeleteBackup{Now: true})
+	check("delete", gone.Backup+" "+gone.Type, err, "b1 delete")
+	back, err := c.UndeleteBackup(ctx, "b1")
+	check("undelete", back.ID, err, "b1")
+	yes, note := true, "n"
+	marked, err := c.MarkBackup(ctx, "b1", api.MarkBackup{Pinned: &yes, Note: &note})
+	check("mark", []any{marked.Pinned, marked.Accepted, marked.Note}, err, []any{true, false, "n"})
+	if _, err := c.MarkBackup(ctx, "b1", api.MarkBackup{}); err == nil {
+		t.Error("a mark that changes nothing was accepted")
+	}
+	checked, err := c.VerifyBackup(ctx, "b1", api.VerifyBackup{Scratch: "lab"})
+	check("verify", checked.Target, err, "lab")
+	copied, err := c.ReplicateBackup(ctx, "b1", api.ReplicateBackup{Storages: []string{"a"}})
+	check("replicate", copied.Storages, err, []string{"a"})
 	name := api.RecoveryName{Component: "backup", Run: "ab"}
 	retried, err := c.RetryRecovery(ctx, name)
 	check("retry", retried.State, err, api.FenceAppointed)

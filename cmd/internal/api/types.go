@@ -109,7 +109,7 @@ type Step struct {
 // Task is one execution: of a backup, a restore, a delete, a verification.
 type Task struct {
 	ID          string   `json:"id"`
-	Type        string   `json:"type"`     // create, restore, delete, verify
+	Type        string   `json:"type"`     // create, restore, delete, verify, replicate
 	RunType     string   `json:"run_type"` // user, internal
 	State       string   `json:"state"`
 	Final       bool     `json:"final"` // it has ended, one way or another
@@ -130,6 +130,7 @@ type Task struct {
 	Created         time.Time  `json:"created"`
 	Updated         time.Time  `json:"updated"`
 	Finished        *time.Time `json:"finished,omitempty"`
+	NotBefore       *time.Time `json:"not_before,omitempty"` // it does not begin before; a delete can be undone until then
 	CancelRequested bool       `json:"cancel_requested"`
 	CancelBy        string     `json:"cancel_by,omitempty"`
 }
@@ -158,12 +159,19 @@ type Backup struct {
 	Created     time.Time  `json:"created"`
 	Completed   *time.Time `json:"completed,omitempty"`
 	DurationMS  int64      `json:"duration_ms"` // 0 while not completed
+
+	Verified *time.Time `json:"verified,omitempty"` // when it was last read back, or restored, and found whole
+	Suspect  []string   `json:"suspect"`            // what is odd about it, one sentence each
+	Pinned   bool       `json:"pinned"`             // never deleted
+	Accepted bool       `json:"accepted"`           // somebody wants it although it is suspect
+	Note     string     `json:"note,omitempty"`
+	MarkedBy string     `json:"marked_by,omitempty"` // who pinned, accepted or noted last
 }
 
 // Copy is a backup in one storage.
 type Copy struct {
 	Storage string `json:"storage"`
-	State   string `json:"state"` // present, missing
+	State   string `json:"state"` // present, missing, corrupt
 	Bytes   int64  `json:"bytes"`
 	Error   string `json:"error,omitempty"`
 }

@@ -230,7 +230,8 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	c := a.cfg
 	w := &work{ledger: led}
 	w.worker, err = pipeline.NewWorker(pipeline.Config{
-		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, RateLimit: int64(c.Backup.RateLimit),
+		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
+		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
 		KeepOld: c.Restore.KeepOld, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
 	})
 	if err != nil {
@@ -239,7 +240,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	b.worker = w.worker
 	w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
 		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
-		OnFailure: string(c.Backup.OnFailure), StartWithin: c.Restore.StartWithin,
+		OnFailure: string(c.Backup.OnFailure), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay,
 	})
 	return w, b, err
 }

@@ -16,7 +16,7 @@ import (
 // backend is what the admin handler shows of this node.
 func (a *App) backend() admin.Backend {
 	return admin.Backend{
-		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a},
+		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a},
 		Watch: a.watchAll, Translate: translate, Logger: a.log,
 	}
 }
@@ -227,7 +227,7 @@ func taskOf(t ledger.Task) api.Task {
 		ID: t.ID, Type: string(t.Type), RunType: string(t.RunType), State: string(t.State), Final: t.State.Final(), Attempt: t.Attempt,
 		MaxAttempts: t.MaxAttempts, Node: t.Node, Run: t.Run, Token: t.Token, Database: t.Database, Backup: t.Backup, Target: t.Target,
 		Replace: t.Replace, Storages: slices.Concat([]string{}, t.Storages), Error: t.Error, Hint: t.Hint, Created: t.Created, Updated: t.Updated,
-		Finished: optional(t.Finished), CancelRequested: t.CancelBy != "", CancelBy: t.CancelBy,
+		Finished: optional(t.Finished), NotBefore: optional(t.NotBefore), CancelRequested: t.CancelBy != "", CancelBy: t.CancelBy,
 		Progress: api.Progress{Read: t.Progress.Read, Estimate: t.Progress.Estimate, Stored: t.Progress.Stored},
 	}
 }
@@ -235,7 +235,8 @@ func taskOf(t ledger.Task) api.Task {
 func backupOf(b ledger.Backup) api.Backup {
 	out := api.Backup{
 		ID: b.ID, Database: b.Database, State: string(b.State), Token: b.Token, AsOf: optional(b.AsOf), RawBytes: b.RawBytes, SHA256: b.SHA256,
-		Created: b.Created, Completed: optional(b.Completed), Storages: []api.Copy{},
+		Created: b.Created, Completed: optional(b.Completed), Storages: []api.Copy{}, Verified: optional(b.Verified),
+		Suspect: slices.Concat([]string{}, b.Suspect), Pinned: b.Mark.Pinned, Accepted: b.Mark.Accepted, Note: b.Mark.Note, MarkedBy: b.Mark.By,
 	}
 	for _, c := range b.Copies {
 		out.Storages = append(out.Storages, api.Copy{Storage: c.Storage, State: c.State, Bytes: c.Bytes, Error: c.Error})

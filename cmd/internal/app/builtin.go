@@ -28,6 +28,7 @@ import (
 // opened is what the configuration names, opened; storages are bare, not yet checked for their owner.
 type opened struct {
 	sources    map[string]source.Source
+	scratch    map[string]source.Source // servers that backups are restored into for a while
 	storages   map[string]storage.Storage
 	processors []processor.Processor // of new backups
 	readers    []processor.Processor // of restores only, which win over the built-in ones
@@ -40,11 +41,15 @@ func openConfigured(c configs.Config, log *slog.Logger) (o opened, err error) {
 			err = errors.Join(err, o.closeAll())
 		}
 	}()
-	o = opened{sources: make(map[string]source.Source), storages: make(map[string]storage.Storage)}
+	o = opened{sources: make(map[string]source.Source), scratch: make(map[string]source.Source), storages: make(map[string]storage.Storage)}
 	for i, d := range c.Databases {
 		src, err := openSource(d, log)
 		if err != nil {
 			return o, fmt.Errorf("databases[%d] %s: %w", i, d.Name, err)
+		}
+		if d.Scratch {
+			o.scratch[d.Name] = src
+			continue
 		}
 		o.sources[d.Name] = src
 	}
@@ -189,7 +194,7 @@ func (o opened) known() []processor.Processor {
 
 // catalog is what the pipeline works with: storages guarded by their owner.
 func (o opened) catalog(cluster string) (pipeline.Catalog, error) {
-	cat := pipeline.Catalog{Sources: o.sources, Storages: make(map[string]storage.Storage)}
+	cat := pipeline.Catalog{Sources: o.sources, Scratch: o.scratch, Storages: make(map[string]storage.Storage)}
 	for name, s := range o.storages {
 		cat.Storages[name] = storage.Owned(storage.Retry(s, storage.RetryOptions{}), cluster)
 	}

@@ -17,6 +17,7 @@ var codes = []struct {
 }{
 	{ledger.ErrNotFound, api.CodeNotFound, ""},
 	{ledger.ErrFinal, api.CodeConflict, ""},
+	{ledger.ErrRefused, api.CodeConflict, ""},
 	{ledger.ErrExists, api.CodeConflict, ""},
 	{ledger.ErrUnavailable, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
 	{gms.ErrNoQuorum, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
@@ -36,7 +37,7 @@ func translate(err error) *api.Error {
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
 			code = api.CodeNotFound
-		case errors.Is(err, ledger.ErrFinal):
+		case errors.Is(err, ledger.ErrFinal), errors.Is(err, ledger.ErrRefused):
 			code = api.CodeConflict
 		}
 		return &api.Error{Code: code, Message: request.Error(), Hint: request.Hint}

@@ -7,7 +7,11 @@ import (
 )
 
 func (r *root) backupCommand() *cobra.Command {
-	return group("backup", "Make backups and look at them", r.backupCreateCommand(), r.backupListCommand(), r.backupShowCommand())
+	below := []*cobra.Command{
+		r.backupCreateCommand(), r.backupListCommand(), r.backupShowCommand(), r.backupDeleteCommand(), r.backupUndeleteCommand(),
+		r.backupReplicateCommand(),
+	}
+	return group("backup", "Make backups, look at them and after them", append(below, r.backupMarkCommands()...)...)
 }
 
 func (r *root) backupCreateCommand() *cobra.Command {

@@ -29,6 +29,14 @@ func (b backupOutput) text(w io.Writer, now time.Time) {
 	f.add("sha256", x.SHA256)
 	f.add("created", ago(&x.Created, now))
 	f.add("took", took(x))
+	f.add("verified", ago(x.Verified, now))
+	f.add("pinned", yes(x.Pinned))
+	f.add("note", x.Note)
+	f.add("marked by", x.MarkedBy)
+	for _, why := range x.Suspect {
+		f.add("suspect", why)
+	}
+	f.add("accepted", yes(x.Accepted))
 	for _, c := range x.Storages {
 		state := c.State
 		if c.Bytes > 0 {

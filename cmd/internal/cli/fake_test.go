@@ -271,3 +271,42 @@ func (f *fake) plan(t api.Task) api.Task {
 	f.tasks = append([]api.Task{t}, f.tasks...)
 	return t
 }
+
+func (f *fake) DeleteBackup(_ context.Context, id string, r api.DeleteBackup) (api.Task, error) {
+	return api.Task{ID: "d1", Type: "delete", State: "planned", Backup: id, NotBefore: notBefore(r.Now)}, nil
+}
+
+func (f *fake) UndeleteBackup(_ context.Context, id string) (api.Backup, error) {
+	return api.Backup{ID: id, State: "completed"}, nil
+}
+
+func (f *fake) MarkBackup(_ context.Context, id string, r api.MarkBackup) (api.Backup, error) {
+	b := api.Backup{ID: id, State: "completed", MarkedBy: "ann"}
+	if r.Pinned != nil {
+		b.Pinned = *r.Pinned
+	}
+	if r.Accepted != nil {
+		b.Accepted = *r.Accepted
+	}
+	if r.Note != nil {
+		b.Note = *r.Note
+	}
+	return b, nil
+}
+
+func (f *fake) VerifyBackup(_ context.Context, id string, r api.VerifyBackup) (api.Task, error) {
+	return api.Task{ID: "v1", Type: "verify", State: "planned", Backup: id, Storages: r.Storages, Target: r.Scratch}, nil
+}
+
+func (f *fake) ReplicateBackup(_ context.Context, id string, r api.ReplicateBackup) (api.Task, error) {
+	return api.Task{ID: "r1", Type: "replicate", State: "planned", Backup: id, Storages: r.Storages}, nil
+}
+
+// notBefore is when a delete goes.
+func notBefore(now bool) *time.Time {
+	if now {
+		return nil
+	}
+	at := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)
+	return &at
+}

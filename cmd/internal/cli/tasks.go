@@ -73,6 +73,9 @@ func (t taskOutput) text(w io.Writer, now time.Time) {
 	}
 	f.add("created", ago(&x.Created, now))
 	f.add("updated", ago(&x.Updated, now))
+	if x.NotBefore != nil && !x.Final && x.NotBefore.After(now) {
+		f.add("begins in", span(x.NotBefore.Sub(now)))
+	}
 	if x.Finished != nil {
 		f.add("took", span(x.Finished.Sub(x.Created)))
 	}
