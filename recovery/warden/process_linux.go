@@ -140,8 +140,13 @@ func (r remains) endAll(ctx context.Context) (int, error) {
 	}
 }
 
-// reap collects the orphans that have ended, while the node lives.
+// reap collects the orphans that have ended, while the node lives. It looks for them only when some child has ended, which
+// is told without collecting it.
 func (r remains) reap() {
+	var ended unix.Siginfo
+	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || ended.Signo == 0 {
+		return
+	}
 	left, _ := r.find()
 	for _, p := range left {
 		if p.zombie && p.pid != r.node {

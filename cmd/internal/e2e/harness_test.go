@@ -55,7 +55,7 @@ func (b builtFirst) Run() int {
 
 // cluster is a group of fencepostd processes.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	dir   string
 	names []string
@@ -70,8 +70,9 @@ type cluster struct {
 
 	targets []string // names of databases that are restored
 
-	mu    sync.Mutex
-	procs map[string]*proc
+	mu      sync.Mutex
+	procs   map[string]*proc
+	clients map[string]*api.Client
 }
 
 type proc struct {
@@ -87,14 +88,19 @@ type options struct {
 	extra   string            // YAML for every node
 	dsns    map[string]string // database → DSN
 	watched bool              // by wardens
+	level   string            // of the log; default debug
+	lasting time.Duration     // how long everything may take; default 4 min
 
 	// storages is the YAML of the list, instead of the directories a and b.
 	storages string
 }
 
-func newCluster(t *testing.T, o options) *cluster {
+func newCluster(t testing.TB, o options) *cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	if o.lasting == 0 {
+		o.lasting = 4 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), o.lasting)
 	t.Cleanup(cancel)
 	dir, err := os.MkdirTemp("", "fp")
 	if err != nil {
@@ -103,7 +109,7 @@ func newCluster(t *testing.T, o options) *cluster {
 	if o.profile == "" {
 		o.profile = "lan"
 	}
-	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, watched: o.watched, storages: o.storages, procs: map[string]*proc{}}
+	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, watched: o.watched, storages: o.storages, procs: map[string]*proc{}, clients: map[string]*api.Client{}}
 	for _, dsn := range o.dsns {
 		c.targets = append(c.targets, nameIn(t, dsn))
 	}
@@ -125,8 +131,11 @@ func newCluster(t *testing.T, o options) *cluster {
 		c.ports[name+"/gossip"], c.ports[name+"/cluster"] = freePort(t), freePort(t)
 	}
 	c.certify()
+	if o.level == "" {
+		o.level = "debug"
+	}
 	for _, name := range c.names {
-		c.write(name, o.profile, o.extra)
+		c.write(name, o.profile, "log: {level: "+o.level+", format: json}\n"+o.extra)
 	}
 	return c
 }
@@ -150,7 +159,7 @@ func (c *cluster) certify() {
 // connections: one that was free a moment ago stays so.
 var lastPort atomic.Int64
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 10000 + (os.Getpid()*997+int(lastPort.Add(1)))%20000
@@ -187,7 +196,7 @@ func (c *cluster) write(name, profile, extra string) {
 	in := func(file string) string { return filepath.Join(c.dir, file) }
 	fmt.Fprintf(&b, "security: {certificate_file: %s, key_file: %s, ca_file: %s, gossip_key_file: %s}\n",
 		in(name+".pem"), in(name+".key"), in("ca.pem"), in("gossip.key"))
-	fmt.Fprintf(&b, "admin: {socket: %s}\nlog: {level: debug, format: json}\n", c.socket(name))
+	fmt.Fprintf(&b, "admin: {socket: %s}\n", c.socket(name))
 	if c.storages == "" {
 		c.storages = fmt.Sprintf("- {name: a, kind: local, path: %s}\n- {name: b, kind: local, path: %s}\n", in("a"), in("b"))
 	}
@@ -207,9 +216,16 @@ func (c *cluster) write(name, profile, extra string) {
 func (c *cluster) file(name string) string   { return filepath.Join(c.dir, name+".yaml") }
 func (c *cluster) socket(name string) string { return filepath.Join(c.dir, name+".sock") }
 
+// client is the same one for each call: those who poll must not leave a connection each time.
 func (c *cluster) client(name string) *api.Client {
-	client := api.NewClient(c.socket(name))
-	c.t.Cleanup(client.Close)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	client := c.clients[name]
+	if client == nil {
+		client = api.NewClient(c.socket(name))
+		c.clients[name] = client
+		c.t.Cleanup(client.Close)
+	}
 	return client
 }
 
@@ -407,7 +423,7 @@ func (c *cluster) saveLogs() string {
 }
 
 // database makes an empty database and fills it by sql; cluster configurations name it shop.
-func database(t *testing.T, sql ...string) string {
+func database(t testing.TB, sql ...string) string {
 	t.Helper()
 	dsn := pg.Server(t).Database(t)
 	for _, s := range sql {
@@ -416,13 +432,13 @@ func database(t *testing.T, sql ...string) string {
 	return dsn
 }
 
-func execute(t *testing.T, dsn, sql string) {
+func execute(t testing.TB, dsn, sql string) {
 	t.Helper()
 	pg.Server(t).Exec(t, nameIn(t, dsn), sql)
 }
 
 // nameIn is the database that a DSN names.
-func nameIn(t *testing.T, dsn string) string {
+func nameIn(t testing.TB, dsn string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -532,7 +548,7 @@ func (c *cluster) newDatabases() (list []string) {
 	return list
 }
 
-func print(t *testing.T, dsn string) pgtest.Print {
+func print(t testing.TB, dsn string) pgtest.Print {
 	t.Helper()
 	p, err := pgtest.Fingerprint(t.Context(), dsn)
 	if err != nil {
@@ -541,7 +557,7 @@ func print(t *testing.T, dsn string) pgtest.Print {
 	return p
 }
 
-func same(t *testing.T, what string, a, b pgtest.Print) {
+func same(t testing.TB, what string, a, b pgtest.Print) {
 	t.Helper()
 	for _, d := range pgtest.Diff(a, b) {
 		t.Errorf("%s: %s", what, d)

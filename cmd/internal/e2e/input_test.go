@@ -22,7 +22,7 @@ type said struct {
 }
 
 // run runs a program to its end.
-func run(t *testing.T, program string, args ...string) said {
+func run(t testing.TB, program string, args ...string) said {
 	t.Helper()
 	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program, args...)

@@ -79,7 +79,7 @@ func TestThePublicToolsAndAnEncryptedBackup(t *testing.T) {
 
 	other, otherIdentity := ageKey(t)
 	c.end()
-	c.write("n1", "lan", encrypted(other, otherIdentity))
+	c.write("n1", "lan", "log: {level: debug, format: json}\n"+encrypted(other, otherIdentity))
 	c.up()
 	target := fmt.Sprintf("never_%d", time.Now().UnixNano())
 	task, err := c.client("n1").Restore(c.ctx, api.RestoreBackup{Backup: b.ID, Target: target})

@@ -247,6 +247,29 @@ func TestSnapshotRestoreAndInstall(t *testing.T) {
 	})
 }
 
+// A leader that Raft knew before the drain began is known to the group too: nobody announces it again. (A follower that came
+// back had its leader's first call in that moment, and told its node of none for as long as the leader lasted.)
+func TestALeaderKnownBeforeIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.stop()
+		leader := c.form("a", "b", "c")
+		for _, name := range []string{"a", "b", "c"} {
+			late, stopping, done := newLeadership(), make(chan struct{}), make(chan struct{})
+			go func() {
+				late.drain(c.nodes[name].peek(), nil, stopping)
+				close(done)
+			}()
+			synctest.Wait()
+			if now, _ := late.get(); now.Address != leader {
+				t.Errorf("%s knows %q, %s leads", name, now.Address, leader)
+			}
+			close(stopping)
+			<-done
+		}
+	})
+}
+
 func TestChangesTellLostAndRegained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -44,6 +44,7 @@ func (l *leadership) drain(r *raft.Raft, notify <-chan bool, stopping <-chan str
 	})
 	r.RegisterObserver(o)
 	defer r.DeregisterObserver(o)
+	l.set(r, func(*Leadership) {}) // a leader that was known before anybody observed is never announced again
 	for {
 		select {
 		case leads := <-notify:
