@@ -49,6 +49,8 @@ type Config struct {
 	SweepEvery time.Duration
 	// Retention are the policies by database: a delete that retention has planned asks its policy again.
 	Retention map[string]retention.Policy
+	// Signer signs manifests; nil leaves them unsigned, as a node without a group does.
+	Signer *Signer
 	// Writer is the program's version, for manifests.
 	Writer string
 	// Now is the clock of times that are stored; nil means time.Now. Waiting uses the real clock.

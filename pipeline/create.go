@@ -148,10 +148,10 @@ func (a *attempt) manifest(info source.Info, objects []Object, u *upload) Manife
 	for i, p := range u.chain {
 		names[i] = p.Name()
 	}
-	return Manifest{
+	return a.cfg.Signer.sign(Manifest{
 		Format: manifestFormat, Backup: a.row().Backup, Token: a.guard.Token, Database: a.row().Database, Source: info,
 		AsOf: info.AsOf, Created: a.cfg.Now().UTC(), Objects: objects, Processors: names, Writer: a.cfg.Writer,
-	}
+	})
 }
 
 // seal makes the manifest in each storage that holds every part: the commit there. A tombstone in its place means that
@@ -244,7 +244,7 @@ func sameManifest(ctx context.Context, st storage.Storage, m Manifest, data []by
 	if there.Manifest.Void {
 		return fmt.Errorf("manifest is void (%s): %w", there.Manifest.Reason, ledger.ErrFenced)
 	}
-	if again, err := there.Manifest.Encode(); err != nil || !bytes.Equal(again, data) {
+	if !bytes.Equal(there.Text, data) {
 		return fmt.Errorf("%w: a manifest of this attempt that it did not write", storage.ErrExists)
 	}
 	return nil
@@ -293,7 +293,7 @@ func (a *attempt) abandon(ctx context.Context, reason string) error {
 
 func (a *attempt) abandonIn(ctx context.Context, name string, st storage.Storage, reason string) error {
 	if a.sealed[name] {
-		if err := voidManifest(ctx, st, Tombstone(a.row().Backup, a.guard.Token, reason, a.cfg.Now().UTC())); err != nil {
+		if err := voidManifest(ctx, st, a.cfg.Signer.sign(Tombstone(a.row().Backup, a.guard.Token, reason, a.cfg.Now().UTC()))); err != nil {
 			return err
 		}
 	}

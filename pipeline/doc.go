@@ -28,6 +28,13 @@
 // database. A hash or length that does not fit is a read error before the end of input. Then Check, the guarded ledger
 // write of what will be swapped in, Commit, and completed. From Commit on a cancel comes too late.
 //
+// # Whose manifests are believed
+//
+// Each manifest is signed with the key of the node that makes it (sign.go), which the group knows by its record of keys
+// and a machine without a group by a list that each home keeps. What is unsigned, or signed by somebody else, is no
+// backup: restores pass over it, and are refused with ErrForeign when there is nothing else, unless a person accepts it.
+// What was changed after it was signed cannot be read at all.
+//
 // # Why a dead owner does no harm
 //
 //   - Every attempt has a token of its own, and with it a path, before its first byte (PROTOCOL.md 27).

@@ -48,7 +48,7 @@ func passing(err error) bool {
 	if !errors.As(err, &s) {
 		return false
 	}
-	for _, lasting := range []error{storage.ErrPermanent, storage.ErrExists, storage.ErrNotFound, errCorrupt} {
+	for _, lasting := range []error{storage.ErrPermanent, storage.ErrExists, storage.ErrNotFound, errCorrupt, ErrForeign} {
 		if errors.Is(err, lasting) {
 			return false
 		}

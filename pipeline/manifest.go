@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,8 @@ import (
 
 // Bounds of a manifest.
 const (
-	manifestFormat   = 1
+	manifestFormat   = 2 // 1 was never signed
+	firstFormat      = 1
 	MaxManifest      = 1 << 20 // bytes
 	maxObjects       = 64
 	maxProcessors    = 16
@@ -37,6 +39,12 @@ type Manifest struct {
 	Objects    []Object    `json:"objects,omitempty"`    // in the order in which they are restored
 	Processors []string    `json:"processors,omitempty"` // in the order in which they were applied
 	Writer     string      `json:"writer,omitempty"`     // version of the program
+
+	// Who has made it; all empty when it is not signed.
+	Cluster   string            `json:"cluster,omitempty"` // id of the group
+	Node      string            `json:"node,omitempty"`
+	Key       ed25519.PublicKey `json:"key,omitempty"`       // the node's, base64
+	Signature []byte            `json:"signature,omitempty"` // of all before it, base64; the last field
 }
 
 // Object is one stored part.
@@ -69,7 +77,7 @@ func (m Manifest) Encode() ([]byte, error) {
 }
 
 // DecodeManifest reads a manifest of at most MaxManifest bytes, strictly: unknown fields, a newer format, trailing
-// bytes and values out of bounds are errors.
+// bytes, values out of bounds and a signature that does not fit are errors. Whose signature it is, Judge says.
 func DecodeManifest(r io.Reader) (Manifest, error) {
 	var m Manifest
 	data, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
@@ -91,7 +99,7 @@ func DecodeManifest(r io.Reader) (Manifest, error) {
 	if err := d.Decode(&m); err != nil {
 		return m, fmt.Errorf("decode manifest: %w", err)
 	}
-	if err := m.check(); err != nil {
+	if err := errors.Join(m.check(), m.signed(data)); err != nil {
 		return m, fmt.Errorf("decode manifest: %w", err)
 	}
 	return m, nil
@@ -103,8 +111,8 @@ func (m Manifest) check() error {
 		return err
 	}
 	switch {
-	case m.Format != manifestFormat:
-		return fmt.Errorf("format is %d, want %d", m.Format, manifestFormat)
+	case m.Format < firstFormat || m.Format > manifestFormat:
+		return fmt.Errorf("format is %d, want %d to %d", m.Format, firstFormat, manifestFormat)
 	case m.Token == 0 || m.Token >= maxToken:
 		return fmt.Errorf("token %d is out of bounds", m.Token)
 	case len(m.Database) > maxDatabaseBytes:

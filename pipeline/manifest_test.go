@@ -77,7 +77,7 @@ func TestManifestIsStrict(t *testing.T) {
 	}
 	good, _ := goodManifest().Encode()
 	for name, text := range map[string]string{
-		"newer":    strings.Replace(string(good), `"format": 1`, `"format": 2`, 1),
+		"newer":    strings.Replace(string(good), `"format": 1`, `"format": 3`, 1),
 		"unknown":  strings.Replace(string(good), `"format": 1`, `"format": 1, "extra": 1`, 1),
 		"trailing": string(good) + "{}",
 		"cut":      string(good[:len(good)/2]),

@@ -20,7 +20,7 @@ type picked struct {
 
 // pick finds the valid manifest of a backup with the highest token in the named storages (all of the catalog when none
 // is named); of equal ones that in the storage named first. A storage that cannot be read is passed over; only when
-// nothing is found elsewhere is it an error.
+// nothing is found elsewhere is it an error. A manifest that the catalog does not trust is passed over likewise.
 func pick(ctx context.Context, c Catalog, backup string, names []string) (picked, error) {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(c.Storages))
@@ -33,7 +33,7 @@ func pick(ctx context.Context, c Catalog, backup string, names []string) (picked
 			errs = append(errs, fmt.Errorf("storage %q is not configured on this node: %w", name, ErrUnavailable))
 			continue
 		}
-		m, err := newestValid(ctx, st, backup)
+		m, err := newestValid(ctx, st, backup, c.trusts)
 		switch {
 		case err != nil:
 			errs = append(errs, &storageError{name: name, err: err})
@@ -50,13 +50,15 @@ func pick(ctx context.Context, c Catalog, backup string, names []string) (picked
 	return picked{}, fmt.Errorf("find backup %s in storages %v: no valid manifest: %w", backup, names, ledger.ErrNotFound)
 }
 
-// newestValid returns the manifest with the highest token that is not void; nil when there is none.
-func newestValid(ctx context.Context, st storage.Storage, backup string) (*Manifest, error) {
+// newestValid returns the manifest with the highest token that is not void and that is trusted; nil when there is none. If
+// there are only others, it says why they are not trusted.
+func newestValid(ctx context.Context, st storage.Storage, backup string, trusts func(context.Context, Manifest) error) (*Manifest, error) {
 	found, err := attemptsOf(ctx, st, backup)
 	if err != nil {
 		return nil, err
 	}
 	tokens := slices.Sorted(maps.Keys(found))
+	var foreign error
 	for _, token := range slices.Backward(tokens) {
 		if !slices.Contains(found[token], manifestName) {
 			continue
@@ -65,9 +67,16 @@ func newestValid(ctx context.Context, st storage.Storage, backup string) (*Manif
 		if err != nil {
 			return nil, err
 		}
-		if !m.Manifest.Void {
+		if m.Manifest.Void {
+			continue
+		}
+		err = trusts(ctx, m.Manifest)
+		if err == nil {
 			return &m.Manifest, nil
 		}
+		if foreign == nil || !errors.Is(err, ErrForeign) {
+			foreign = err
+		}
 	}
-	return nil, nil
+	return nil, foreign
 }

@@ -88,6 +88,7 @@ type RestoreRequest struct {
 	Target   string // name of the database to make; empty: the name that was dumped
 	Replace  bool   // an existing target may be replaced
 	Storage  string // configured name of the storage to read; empty: any that holds it
+	Foreign  bool   // also a backup that this group has not made, or not signed
 	Choices  source.RestoreChoices
 }
 
@@ -139,7 +140,7 @@ func (p *Planner) PlanRestore(ctx context.Context, r RestoreRequest) (ledger.Tas
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Restore, now)
 	t.Backup, t.Database, t.Target, t.Replace, t.Choices = b.ID, r.Database, r.Target, r.Replace, r.Choices
-	t.StartBy = now.Add(p.cfg.StartWithin)
+	t.Foreign, t.StartBy = r.Foreign, now.Add(p.cfg.StartWithin)
 	if t.Database == "" {
 		t.Database = b.Database
 	}

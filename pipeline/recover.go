@@ -141,7 +141,7 @@ func (w *Worker) each(t ledger.Task, do func(storage.Storage) error) error {
 }
 
 func (w *Worker) tomb(t ledger.Task, token uint64) Manifest {
-	return Tombstone(t.Backup, token, "the attempt's node ended; reverted by a successor", w.cfg.Now().UTC())
+	return w.cfg.Signer.sign(Tombstone(t.Backup, token, "the attempt's node ended; reverted by a successor", w.cfg.Now().UTC()))
 }
 
 // entombAll makes tombstones for the dead attempt and counts the storages in which it was committed before.

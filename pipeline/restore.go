@@ -24,7 +24,11 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 	if err := a.save(ctx, nil, func(t *ledger.Task) { t.State, t.Error, t.Hint = ledger.Downloading, "", "" }); err != nil {
 		return err
 	}
-	from, err := pick(ctx, a.cfg.Catalog, t.Backup, t.Storages)
+	catalog := a.cfg.Catalog
+	if t.Foreign {
+		catalog.Trust = nil
+	}
+	from, err := pick(ctx, catalog, t.Backup, t.Storages)
 	if err != nil {
 		return err
 	}

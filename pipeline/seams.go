@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 
 	"github.com/fencepost/fencepost/pipeline/component"
@@ -44,6 +45,9 @@ type Catalog struct {
 	Storages   map[string]storage.Storage
 	Processors processor.Registry // all that may be met in manifests
 	Chain      []string           // names of those applied to new backups, in any order
+
+	// Trust judges manifests before anything is read by them: nil, or why not (Judge). It may block. Nil trusts all.
+	Trust func(ctx context.Context, m Manifest) error
 }
 
 // Component is the name of the recovery component that does tasks of type t.

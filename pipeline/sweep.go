@@ -62,7 +62,7 @@ func (w *Worker) sweepBackup(ctx context.Context, st storage.Storage, b ledger.B
 		bound++
 	}
 	tomb := func(token uint64) Manifest {
-		return Tombstone(b.ID, token, "swept: a later attempt counts", w.cfg.Now().UTC())
+		return w.cfg.Signer.sign(Tombstone(b.ID, token, "swept: a later attempt counts", w.cfg.Now().UTC()))
 	}
 	if err := revertBelow(ctx, st, b.ID, bound, tomb); err != nil {
 		return err

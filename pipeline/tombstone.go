@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/fencepost/fencepost/pipeline/storage"
@@ -13,6 +14,7 @@ import (
 // stored is a manifest with the version of its object.
 type stored struct {
 	Manifest Manifest
+	Text     []byte // as it lies there
 	Version  string
 }
 
@@ -23,14 +25,18 @@ func readManifest(ctx context.Context, st storage.Storage, backup string, token 
 		return stored{}, fmt.Errorf("get manifest: %w", err)
 	}
 	defer r.Close()
-	m, err := DecodeManifest(r)
+	text, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
+	if err != nil {
+		return stored{}, fmt.Errorf("read manifest: %w", err)
+	}
+	m, err := DecodeManifest(bytes.NewReader(text))
 	if err != nil {
 		return stored{}, err
 	}
 	if m.Backup != backup || m.Token != token {
 		return stored{}, fmt.Errorf("manifest of backup %s, token %d: it says %s, %d", backup, token, m.Backup, m.Token)
 	}
-	return stored{Manifest: m, Version: info.Version}, nil
+	return stored{Manifest: m, Text: text, Version: info.Version}, nil
 }
 
 // entomb creates tomb if its attempt has no manifest. It returns the real manifest when the attempt was committed in

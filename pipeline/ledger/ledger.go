@@ -94,6 +94,7 @@ type Task struct {
 	Scratch  string   `json:"scratch,omitempty"` // verify: configured name of the server that it is restored into for a while
 	Target   string   `json:"target,omitempty"`  // restore: name of the database to make
 	Replace  bool     `json:"replace,omitempty"` // restore: an existing target may be replaced
+	Foreign  bool     `json:"foreign,omitempty"` // restore: whoever has made the backup
 	Storages []string `json:"storages,omitempty"`
 	Require  string   `json:"require,omitempty"` // create: all | any | number of storages that must hold a copy
 

@@ -85,6 +85,9 @@ type RestoreBackup struct {
 	// Storage is the one to read from; empty: any that has a copy.
 	Storage string `json:"storage,omitempty"`
 
+	// AcceptForeign restores a backup that this group has not made, or whose manifest is not signed.
+	AcceptForeign bool `json:"accept_foreign,omitempty"`
+
 	// InPlace restores into the database itself, in one transaction, without an undo. With Replace what is in the backup
 	// replaces what has its names, and all else stays; without, the database must be empty.
 	InPlace         bool     `json:"in_place,omitempty"`

@@ -164,6 +164,12 @@ func (a *App) join(ctx context.Context) error {
 	if err := a.group.AwaitStanding(ctx); err != nil {
 		return err
 	}
+	if err := addSigner(ctx, a.group, a.cfg.Node); err != nil {
+		return fmt.Errorf("have the group know this node's key: %w", err)
+	}
+	if err := a.keepSigners(); err != nil {
+		return err
+	}
 	if err := addStorages(ctx, a.group, a.opened.storages); err != nil {
 		return err
 	}
@@ -221,6 +227,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	cat.Trust = trust(a.group)
 	led, err := a.openLedger(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -233,6 +240,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
 		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
 		KeepOld: c.Restore.KeepOld, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
+		Signer: signer(a.group, c.Node),
 	})
 	if err != nil {
 		return nil, nil, err

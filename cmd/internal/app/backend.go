@@ -204,7 +204,7 @@ func (j jobs) Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error
 	if err != nil {
 		return api.Task{}, err
 	}
-	t, err := w.planner.PlanRestore(ctx, pipeline.RestoreRequest{Backup: r.Backup, Target: r.Target, Replace: r.Replace, Storage: r.Storage, Choices: restoreChoices(r)})
+	t, err := w.planner.PlanRestore(ctx, pipeline.RestoreRequest{Backup: r.Backup, Target: r.Target, Replace: r.Replace, Storage: r.Storage, Foreign: r.AcceptForeign, Choices: restoreChoices(r)})
 	return taskOf(t), err
 }
 

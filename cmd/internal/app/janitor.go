@@ -20,7 +20,7 @@ type expirer interface {
 	ExpireOld(ctx context.Context, a source.Attempt) ([]string, error)
 }
 
-// tidy has one node of the group, the leader, drop what has had its time. It ends with ctx. Two leaders that believe in
+// tidy keeps the home's list of signers, and has one node of the group, the leader, drop what has had its time. It ends with ctx. Two leaders that believe in
 // themselves do no harm: what is dropped is chosen by the server's own clock and marks.
 func (a *App) tidy(ctx context.Context) {
 	ticker := time.NewTicker(tidyEvery)
@@ -30,6 +30,9 @@ func (a *App) tidy(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		if err := a.keepSigners(); err != nil {
+			a.log.Warn("app: the list of signers was not written", "error", err)
 		}
 		if standing, _ := a.group.Standing(); standing == gms.Held && a.group.Leader() == a.cfg.Node {
 			a.expireOld(ctx)

@@ -26,6 +26,7 @@ func (r *root) restoreCommand() *cobra.Command {
 	cmd.Flags().StringVar(&want.Target, "as", "", "name of the database to make (default that of the one that was backed up)")
 	cmd.Flags().BoolVar(&want.Replace, "replace", false, "an existing database may be replaced")
 	cmd.Flags().StringVar(&want.Storage, "storage", "", "storage to read from (default any that has a copy)")
+	cmd.Flags().BoolVar(&want.AcceptForeign, "accept-foreign", false, "also a backup that this group has not made, or whose manifest is not signed")
 	cmd.Flags().BoolVar(&want.InPlace, "in-place", false, "restore into the database itself, all or nothing, without an undo")
 	cmd.Flags().BoolVar(&want.Disconnect, "disconnect", false, "in place: disconnect the clients that it waits for")
 	cmd.Flags().BoolVar(&want.NoOwner, "no-owner", false, "all belongs to the role that restores")

@@ -101,9 +101,16 @@ func TestKillWhileUploading(t *testing.T) {
 // restored restores a backup into a new database and compares it with what was backed up.
 func (c *cluster) restored(by, backup, dsn string) {
 	c.t.Helper()
+	c.restoredAs(by, api.RestoreBackup{Backup: backup}, dsn)
+}
+
+// restoredAs is restored in a way of its own; the target is chosen here.
+func (c *cluster) restoredAs(by string, how api.RestoreBackup, dsn string) {
+	c.t.Helper()
 	target := fmt.Sprintf("%d restored", time.Now().UnixNano())
 	c.targets = append(c.targets, target)
-	task, err := c.client(by).Restore(c.ctx, api.RestoreBackup{Backup: backup, Target: target})
+	how.Target = target
+	task, err := c.client(by).Restore(c.ctx, how)
 	if err != nil {
 		c.t.Fatal(err)
 	}

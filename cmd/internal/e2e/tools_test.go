@@ -75,14 +75,22 @@ func TestThePublicToolsAndAnEncryptedBackup(t *testing.T) {
 	c.replaceData(m, processortest.Tool(t, nil, pgTool(t, "pg_dump"), "-Fc", "-Z0", "-d", dsn), func(dump []byte) []byte {
 		return processortest.Tool(t, processortest.Tool(t, dump, "zstd", "-q", "-c", "-5"), "age", "-r", recipient)
 	})
-	c.restored("n1", b.ID, dsn)
+	task, err := c.client("n1").Restore(c.ctx, api.RestoreBackup{Backup: b.ID, Target: "never"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := c.reaches("n1", task.ID, "failed", nil)
+	if !strings.Contains(foreign.Error, "not made by this group: its manifest is not signed") || !strings.Contains(foreign.Hint, "--accept-foreign") {
+		t.Errorf("a manifest that somebody wrote: %s (%s)", foreign.Error, foreign.Hint)
+	}
+	c.restoredAs("n1", api.RestoreBackup{Backup: b.ID, AcceptForeign: true}, dsn)
 
 	other, otherIdentity := ageKey(t)
 	c.end()
 	c.write("n1", "lan", "log: {level: debug, format: json}\n"+encrypted(other, otherIdentity))
 	c.up()
 	target := fmt.Sprintf("never_%d", time.Now().UnixNano())
-	task, err := c.client("n1").Restore(c.ctx, api.RestoreBackup{Backup: b.ID, Target: target})
+	task, err = c.client("n1").Restore(c.ctx, api.RestoreBackup{Backup: b.ID, Target: target, AcceptForeign: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,10 +132,12 @@ func (c *cluster) read(storage string, m pipeline.Manifest, part string) []byte 
 	return b
 }
 
-// replaceData puts another dump into both storages, wrapped by wrap, and has their manifests say so.
+// replaceData puts another dump into both storages, wrapped by wrap, and has their manifests say so. They are not signed any
+// more: restores of them accept what is foreign.
 func (c *cluster) replaceData(m pipeline.Manifest, dump []byte, wrap func([]byte) []byte) {
 	c.t.Helper()
 	object := wrap(dump)
+	m = m.Unsigned()
 	m.Objects[0].RawBytes, m.Objects[0].RawSHA256 = int64(len(dump)), hash(dump)
 	m.Objects[0].StoredBytes, m.Objects[0].StoredSHA256 = int64(len(object)), hash(object)
 	text, err := m.Encode()

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/fencepost/fencepost/cmd/internal/offline"
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline"
+)
+
+// Manifests are signed with the key of the node that makes them, which never leaves its home: there is no secret to hand
+// over, and who steals one node's key has one node's. The group's own record of a home follows the node, and changes when
+// it is replaced; backups outlive that. So each key that ever stood is kept here too, under signers/<key> in the state
+// cache, for good; and a copy of the list lies in each home, for when there is no group to ask.
+
+// signerFormat is that of the records below.
+const signerFormat = 1
+
+func signerKey(key ed25519.PublicKey) gms.Key {
+	return gms.Key{Component: "signers", Key: hex.EncodeToString(key)}
+}
+
+// signerRecord is what the group keeps of a key.
+type signerRecord struct {
+	Format int    `json:"format"`
+	Node   string `json:"node"`
+}
+
+// addSigner has the group know this node's key. It changes nothing when it does already.
+func addSigner(ctx context.Context, g *gms.Group, node string) error {
+	key := signerKey(g.NodeKey())
+	if _, err := g.Cache().Get(ctx, key); !errors.Is(err, gms.ErrNotFound) {
+		return err
+	}
+	value, err := json.Marshal(signerRecord{Format: signerFormat, Node: node})
+	if err != nil {
+		return err
+	}
+	_, err = g.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(key, 0)}, Puts: []gms.Put{{Key: key, Value: value}}})
+	if errors.Is(err, gms.ErrConflict) {
+		return nil // an earlier try, whose answer was lost
+	}
+	return err
+}
+
+// trust judges manifests by what the group knows.
+func trust(g *gms.Group) func(context.Context, pipeline.Manifest) error {
+	return func(ctx context.Context, m pipeline.Manifest) error {
+		var asked error
+		err := pipeline.Judge(m, g.ClusterID(), func(node string, key ed25519.PublicKey) bool {
+			e, err := g.Cache().Get(ctx, signerKey(key))
+			if err != nil {
+				if !errors.Is(err, gms.ErrNotFound) {
+					asked = err
+				}
+				return false
+			}
+			var r signerRecord
+			return json.Unmarshal(e.Value, &r) == nil && r.Node == node
+		})
+		if asked != nil {
+			return fmt.Errorf("ask the group whose key it is: %w: %w", pipeline.ErrUnavailable, asked)
+		}
+		return err
+	}
+}
+
+// signer signs for this node.
+func signer(g *gms.Group, node string) *pipeline.Signer {
+	return &pipeline.Signer{Cluster: g.ClusterID(), Node: node, Key: g.NodeKey(), Sign: g.Sign}
+}
+
+// keepSigners writes the list of keys beside the home's other files. It writes only when something has changed.
+func (a *App) keepSigners() error {
+	list := offline.Signers{Cluster: a.group.ClusterID(), Keys: map[string]string{}}
+	for _, e := range a.group.Cache().ListLocal("signers", "", "") {
+		var r signerRecord
+		if err := json.Unmarshal(e.Value, &r); err == nil {
+			list.Keys[e.Key.Key] = r.Node
+		}
+	}
+	return list.Write(filepath.Join(a.cfg.Home, offline.SignersName))
+}
