@@ -18,6 +18,8 @@ func (s *signalling) log(c state.Change, position uint64) {
 		log.Info("gms: run opened", "node", c.Run.Node(), "run", c.Run.ID.String())
 	case state.RunClosed:
 		log.Info("gms: run closed", "node", c.Run.Node(), "run", c.Run.ID.String(), "evidence", string(evidences[c.Run.Evidence]), "why", c.Run.Detail)
+	case state.NodeForgotten:
+		log.Info("gms: node forgotten", "node", c.Node, "for_good", c.Burnt)
 	case state.LeaderChanged:
 		log.Info("gms: leader changed", "node", c.Node, "term", c.Term)
 	case state.GroupAnnounced:

@@ -15,6 +15,9 @@ import (
 // it learns that it was granted.
 func (g *Group) Claim(ctx context.Context, component, item string, roundTrip uint32) (signals.Claim, error) {
 	what := fmt.Sprintf("claim %s of %s", item, component)
+	if !g.works() {
+		return signals.Claim{}, fmt.Errorf("%s: %w: a %s claims nothing", what, ErrRole, g.cfg.Role)
+	}
 	if err := g.mayStart(); err != nil {
 		return signals.Claim{}, fmt.Errorf("%s: %w", what, err)
 	}

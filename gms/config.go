@@ -9,9 +9,12 @@ import (
 	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/seam"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
 	"github.com/fencepost/fencepost/signals"
 )
 
@@ -77,7 +80,9 @@ type Config struct {
 	// Home is the node's local directory: its node key, its Raft log and snapshots. Required; made when missing (0700). One
 	// process at a time holds it. A home that is lost makes the node another one: it is refused until replaced.
 	Home string
-	// Role of the node; default core.
+	// Role of the node; default core. A spectator sees all and recovers nothing. A witness only votes, and a watchdog only
+	// reports deaths (AnnounceObservedFailure) and sends messages: both register no components and claim nothing. Only core
+	// members and witnesses may found a group, and follow the log.
 	Role signals.Role
 	// Bootstrap names the nodes that form the group the first time, the same list on all of them. Default: the own name
 	// when Seeds is empty; otherwise the node only joins. A formed group is never formed again.
@@ -101,6 +106,9 @@ type Config struct {
 	// core members and witnesses follow the log, default 16, at least 1: the voters' successors. Members beyond those,
 	// spectators and watchdogs are fed by one of these, and need no other setting.
 	Voters, Followers int
+	// ReapAfter is how long a node that does not vote may be gone before the leader forgets it, default 72 h, at least 1 min:
+	// if it comes back later, it is a newcomer. Voters are never forgotten by themselves.
+	ReapAfter time.Duration
 	// SnapshotThreshold is the number of log entries between snapshots; default 8192.
 	SnapshotThreshold uint64
 	// FenceTTL is how long an appointment may stay without being acquired, or a fence without being renewed, before the
@@ -168,6 +176,9 @@ func (c Config) withDefaults() Config {
 	if c.Followers == 0 {
 		c.Followers = 16
 	}
+	if c.ReapAfter == 0 {
+		c.ReapAfter = 72 * time.Hour
+	}
 	if c.SnapshotThreshold == 0 {
 		c.SnapshotThreshold = 8192
 	}
@@ -210,14 +221,29 @@ func (c Config) validate() error {
 	if c.Followers < 1 || c.Followers > 1000 {
 		bad("Followers: %d must be 1 to 1000", c.Followers)
 	}
+	if c.ReapAfter < time.Minute {
+		bad("ReapAfter: %v is below 1m", c.ReapAfter)
+	}
 	if c.FenceTTL < time.Second {
 		bad("FenceTTL: %v is below 1s", c.FenceTTL)
 	}
 	if c.MaxAttempts < 1 || c.MaxAttempts > 1000 {
 		bad("MaxAttempts: %d must be 1 to 1000", c.MaxAttempts)
 	}
-	if !slices.Contains([]signals.Role{signals.Core, signals.Spectator, signals.Witness}, c.Role) {
-		bad("Role: %q must be core, spectator or witness", c.Role)
+	if roleOf(c.Role) == wire.Role_ROLE_UNSPECIFIED {
+		bad("Role: %q is unknown: core, spectator, witness or watchdog", c.Role)
+	} else if c.Role != signals.Core && c.Role != signals.Witness && slices.Contains(c.Bootstrap, c.Node) {
+		bad("Bootstrap: a %s cannot found a group: name core members and witnesses, and give this node Seeds", c.Role)
+	}
+	size := 0
+	for k, v := range c.Details {
+		size += len(k) + len(v)
+		if k == "" || len(k) > state.MaxName || !utf8.ValidString(k) {
+			bad("Details: %q is not a key: 1 to %d bytes of text", k, state.MaxName)
+		}
+	}
+	if size > state.MaxDetails {
+		bad("Details: %d bytes in all are more than %d", size, state.MaxDetails)
 	}
 	if len(c.WardenKey) != 0 && len(c.WardenKey) != ed25519.PublicKeySize {
 		bad("WardenKey: has %d bytes instead of %d", len(c.WardenKey), ed25519.PublicKeySize)

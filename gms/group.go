@@ -26,6 +26,7 @@ type Group struct {
 	rep       *replica
 	peers     *peers
 	guide     *guide
+	reports   reports
 	seen      sightings
 	commands  *commander
 	batch     *batcher

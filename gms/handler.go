@@ -297,6 +297,7 @@ func (h handler) HomePosition(ctx context.Context, r *wire.HomePositionRequest) 
 	reply, same := &wire.HomePositionReply{}, false
 	h.g.rep.read(func(m *state.Machine) {
 		reply.ClusterId = m.ClusterID() // empty: this replica has not read its log yet, and knows nothing
+		reply.Forgotten = m.IsBurnt(r.GetHome())
 		n, ok := m.Node(r.GetNode())
 		if !ok {
 			return
@@ -310,7 +311,7 @@ func (h handler) HomePosition(ctx context.Context, r *wire.HomePositionRequest) 
 		}
 	})
 	if l := h.g.leadingNow(); l != nil && same {
-		reply.Index = max(reply.Index, l.reported(r.GetNode()))
+		reply.Index = max(reply.Index, l.appliedBy(r.GetNode()))
 	}
 	return reply, nil
 }

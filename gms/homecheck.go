@@ -44,6 +44,8 @@ func (g *Group) checkHome(ctx context.Context) error {
 // judgeHome compares what a member has on record with what the home holds.
 func (g *Group) judgeHome(r *wire.HomePositionReply, last uint64) error {
 	switch {
+	case r.GetForgotten():
+		return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrForgotten), forgottenHome)
 	case r.GetOtherHome() && r.GetStanding():
 		return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrNameTaken), takenName)
 	case r.GetOtherHome():
@@ -56,6 +58,8 @@ func (g *Group) judgeHome(r *wire.HomePositionReply, last uint64) error {
 
 // Remedies for people.
 const takenName = "give this node another name, or stop the other one"
+
+const forgottenHome = "the group was told to forget this node for good: to let it in again, as a newcomer, empty its home"
 
 func otherHome(node string) string {
 	return "bring its old home back, or run `fencepost node replace " + node + "` on a member"

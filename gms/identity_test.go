@@ -134,7 +134,7 @@ func TestAnOlderCopyOfAHomeIsRefused(t *testing.T) {
 	applied := n3.applied()
 	tg.await(tg.nodes[leader], "the report of n3", func() bool {
 		l := tg.nodes[leader].leadingNow()
-		return l != nil && l.reported("n3") >= applied
+		return l != nil && l.appliedBy("n3") >= applied
 	})
 	tg.stop("n3")
 	tg.dirs["n3"] = older

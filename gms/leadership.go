@@ -3,6 +3,7 @@ package gms
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -231,19 +232,17 @@ func (l *leading) tendVoters() {
 	}
 	l.acts.Go(func() {
 		defer l.tending.Unlock()
-		for l.tendOnce() == addNonvoter {
+		overdue := l.overdue()
+		for l.tendOnce(overdue) == addNonvoter {
 		}
+		l.reap(overdue, l.servers(nil))
 	})
 }
 
 // tendOnce makes the change that is due and says which it was; 0 for none, or when it did not work.
-func (l *leading) tendOnce() serverAct {
+func (l *leading) tendOnce(overdue map[string]bool) serverAct {
 	cfg := l.g.cons.Configuration()
-	var servers []server
-	for _, s := range cfg.Servers {
-		servers = append(servers, parseServer(s.ID, s.Voter))
-	}
-	ch, ok := planVoters(servers, l.standingNodes(), l.g.cfg.Voters, l.g.cfg.Followers)
+	ch, ok := planVoters(l.servers(overdue), l.standingNodes(), l.g.cfg.Voters, l.g.cfg.Followers)
 	if !ok {
 		return 0
 	}
@@ -254,6 +253,22 @@ func (l *leading) tendOnce() serverAct {
 		return 0
 	}
 	return ch.act
+}
+
+// servers are those of the configuration, with those marked that are to go: homes that were burnt, and nodes that are
+// overdue.
+func (l *leading) servers(overdue map[string]bool) []server {
+	var list []server
+	for _, s := range l.g.cons.Configuration().Servers {
+		list = append(list, parseServer(s.ID, s.Voter))
+	}
+	l.g.rep.read(func(m *state.Machine) {
+		for i, s := range list {
+			home, err := hex.DecodeString(s.home)
+			list[i].goes = overdue[s.node] || err == nil && m.IsBurnt(home)
+		}
+	})
+	return list
 }
 
 func (l *leading) change(ch serverChange, prev uint64) (err error) {
@@ -270,7 +285,7 @@ func (l *leading) change(ch serverChange, prev uint64) (err error) {
 		l.g.log.Info("gms: node votes no more", "node", ch.node)
 		_, err = l.g.cons.Demote(ctx, ch.id(), prev)
 	case remove:
-		l.g.log.Info("gms: replaced home is removed", "node", ch.node, "home", ch.home)
+		l.g.log.Info("gms: home has no part in the log any more", "node", ch.node, "home", ch.home)
 		_, err = l.g.cons.Remove(ctx, ch.id(), prev)
 	}
 	if errors.Is(err, consensus.ErrStale) {
@@ -317,8 +332,8 @@ func (l *leading) known() map[state.RunID]bool {
 	return list
 }
 
-// reported is the applied index that a node's run reported last to this leader.
-func (l *leading) reported(node string) uint64 {
+// appliedBy is the applied index that a node's run reported last to this leader.
+func (l *leading) appliedBy(node string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reports[node].last

@@ -20,6 +20,7 @@ type leading struct {
 	ctx    context.Context // of the term; the reason of its end is its cause
 	term   uint64
 	former string // who led before
+	began  time.Duration
 	tick   time.Duration
 	proof  leaderProof
 	submit func(ctx context.Context, cmds []*wire.Command) ([]*wire.Result, uint64, error)
@@ -30,6 +31,7 @@ type leading struct {
 	runs     map[state.RunID]state.Run // those that det knows
 	reports  map[string]appliedReport
 	renewed  map[state.RunID]uint64   // number of the last renewal of each
+	heard    map[state.RunID]uint64   // number of the last report of each watchdog's run
 	expiries map[expiry]time.Duration // since when
 	looked   time.Duration            // when the expiries were looked at last
 
@@ -68,7 +70,7 @@ func newLeading(ctx context.Context, g *Group, term uint64) *leading {
 		g: g, ctx: ctx, term: term, tick: tick, proof: g.cons, submit: g.batch.submit, listed: g.cons.Lists,
 		det:     detect.New(detect.Settings{TTL: g.cfg.Timing.TTL, Tick: tick, NoRefused: g.cfg.NoRefused}, now),
 		runs:    make(map[state.RunID]state.Run),
-		reports: make(map[string]appliedReport), renewed: make(map[state.RunID]uint64), expiries: make(map[expiry]time.Duration),
+		reports: make(map[string]appliedReport), renewed: make(map[state.RunID]uint64), heard: make(map[state.RunID]uint64), began: now, expiries: make(map[expiry]time.Duration),
 		asks: make(chan renewalAsk, 256), says: newSayings(), audits: g.newAuditor(),
 	}
 }

@@ -18,6 +18,26 @@ func (g *Group) ReplaceHome(ctx context.Context, node string) error {
 	return err
 }
 
+// ForgetNode removes a node for good: what the group keeps of it, its place in the Raft configuration (a dead voter's as soon
+// as a successor votes, or the rest is a healthy majority without it), and its home, which is refused from then on
+// (ErrForgotten). The same name may come again with another home, as a newcomer. ErrBusy while its run is open or a recovery
+// of it has not ended; ErrNotFound for a node that the group does not know.
+func (g *Group) ForgetNode(ctx context.Context, node string) error {
+	what := "forget " + node
+	r, err := g.commands.do(ctx, &wire.Command{Op: &wire.Command_ForgetNode{ForgetNode: &wire.ForgetNode{Node: node, Burn: true}}})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if r.GetCode() != wire.Code_CODE_BUSY {
+		return g.errorOf(what, r)
+	}
+	hint := "see `fencepost recoveries`: retry or drop them first"
+	if len(r.GetHolder()) > 0 {
+		hint = "stop the node first; one that does not come back is closed within its lease"
+	}
+	return withHint(fmt.Errorf("%s: %w: %s", what, ErrBusy, r.GetDetail()), hint)
+}
+
 // CloseRun closes a run by an operator's word, whatever its lease says; what it held is recovered. A run that is closed
 // already is no error; ErrRunClosed is a run that is not known.
 func (g *Group) CloseRun(ctx context.Context, node, run, reason string) error {

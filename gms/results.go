@@ -42,6 +42,8 @@ func (g *Group) errorOf(what string, r *wire.Result) error {
 		kind = ErrTooLarge
 	case wire.Code_CODE_NOT_FOUND:
 		kind = ErrNotFound
+	case wire.Code_CODE_FORGOTTEN:
+		kind = ErrForgotten
 	case wire.Code_CODE_QUARANTINED:
 		kind = ErrQuarantined
 	default:

@@ -215,6 +215,8 @@ func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string)
 			return 0, g.refused(fmt.Errorf("open run of %s: %w: %s", g.cfg.Node, ErrNameTaken, r.GetDetail()), takenName)
 		case wire.Code_CODE_OTHER_HOME:
 			return 0, g.refused(fmt.Errorf("open run of %s: %w", g.cfg.Node, ErrOtherHome), otherHome(g.cfg.Node))
+		case wire.Code_CODE_FORGOTTEN:
+			return 0, g.refused(fmt.Errorf("open run of %s: %w", g.cfg.Node, ErrForgotten), forgottenHome)
 		case wire.Code_CODE_NOT_FORMED:
 			pause(ctx, g.leaderChanged(), 20*time.Millisecond)
 		default:
@@ -273,6 +275,9 @@ func ownInterface(address string) bool {
 
 // components lists what the host can recover.
 func (g *Group) components() []*wire.Component {
+	if !g.works() {
+		return nil
+	}
 	list, _ := g.router.Components()
 	out := make([]*wire.Component, 0, len(list))
 	for _, c := range list {
@@ -283,6 +288,9 @@ func (g *Group) components() []*wire.Component {
 
 // registerLoop registers components that the host adds while the run stands.
 func (g *Group) registerLoop(ctx context.Context) {
+	if !g.works() {
+		return
+	}
 	registered := make(map[string]bool)
 	for _, c := range g.components() {
 		registered[c.GetName()] = g.isRegistered(c.GetName())
@@ -325,7 +333,11 @@ func componentOf(c signals.Component) *wire.Component {
 
 // AwaitRegistered blocks until the log has this node's present run as a candidate for each of the components, or ctx ends.
 // Components are registered by themselves soon after the router gets their factories.
+// ErrRole on a witness or a watchdog, which register none.
 func (g *Group) AwaitRegistered(ctx context.Context, components ...string) error {
+	if !g.works() {
+		return fmt.Errorf("wait for components to be registered: %w: a %s has none", ErrRole, g.cfg.Role)
+	}
 	err := g.rep.await(ctx, func(m *state.Machine) bool {
 		run, ok := openRunOf(m, g.cfg.Node)
 		return ok && !slices.ContainsFunc(components, func(c string) bool { return !run.Registered(c) })
@@ -335,6 +347,9 @@ func (g *Group) AwaitRegistered(ctx context.Context, components ...string) error
 	}
 	return nil
 }
+
+// works tells whether this node's role does work of components: a witness only votes, a watchdog only reports.
+func (g *Group) works() bool { return g.cfg.Role == signals.Core || g.cfg.Role == signals.Spectator }
 
 func (g *Group) isRegistered(component string) bool {
 	run, ok := g.rep.open(g.cfg.Node)

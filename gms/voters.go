@@ -9,6 +9,7 @@ import (
 type server struct {
 	node, home string // home in hex
 	voter      bool
+	goes       bool // its node was forgotten for good, or is gone for so long that it is to be forgotten
 }
 
 func (s server) id() string { return s.node + "/" + s.home }
@@ -50,6 +51,8 @@ type serverChange struct {
 //   - a caught-up follower is promoted while there are fewer voters than the largest odd number that voters and standing
 //     members allow, or while one of the voters is dead or has taken a role without a vote;
 //   - such a voter stays one until that made the number even, and is then demoted, if the rest is a healthy majority;
+//   - who is to be forgotten goes: a follower at once, a voter when there is no successor for it and the rest is a healthy
+//     majority;
 //   - a follower whose role does not vote goes, and is fed from then on; a dead one goes only when its place is needed for a
 //     successor of a voter.
 //
@@ -60,7 +63,7 @@ func planVoters(config []server, standing []standingNode, voters, followers int)
 		if !p.stands(s) && p.names[s.node] && (!s.voter || p.healthy() > len(p.voting)/2) {
 			return serverChange{remove, s}, true
 		}
-		if !s.voter && p.stands(s) && !p.byID[s.id()].votes {
+		if !s.voter && p.stands(s) && !p.byID[s.id()].votes || !s.voter && s.goes && !p.stands(s) {
 			return serverChange{remove, s}, true
 		}
 	}
@@ -77,7 +80,15 @@ func planVoters(config []server, standing []standingNode, voters, followers int)
 	if next != nil && len(p.successors) == 0 && len(p.gone) > 0 && (len(p.unfit) > 0 || len(p.voting) < target) {
 		return serverChange{remove, p.gone[0]}, true
 	}
-	return p.changeVoters(target)
+	if ch, ok := p.changeVoters(target); ok || len(p.successors) > 0 {
+		return ch, ok
+	}
+	for _, s := range p.voting {
+		if s.goes && !p.stands(s) && p.healthy() > (len(p.voting)-1)/2 {
+			return serverChange{remove, s}, true
+		}
+	}
+	return serverChange{}, false
 }
 
 // plan is what the rule looks at.

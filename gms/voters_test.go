@@ -9,12 +9,12 @@ import (
 )
 
 // Notation: "a b* c!" is a configuration of voters a and c and the follower b; c is dead. "d+" stands, caught up, but is
-// not in the configuration; "b~" stands and is behind; "b?" has a role without a vote.
+// not in the configuration; "b~" stands and is behind; "b?" has a role without a vote; "c!x" is to be forgotten.
 func parseGroup(text string) (config []server, standing []standingNode) {
 	for _, f := range strings.Fields(text) {
 		name := f[:1]
 		if !strings.Contains(f, "+") {
-			config = append(config, server{node: name, home: "h", voter: !strings.Contains(f, "*")})
+			config = append(config, server{node: name, home: "h", voter: !strings.Contains(f, "*"), goes: strings.Contains(f, "x")})
 		}
 		if !strings.Contains(f, "!") {
 			standing = append(standing, standingNode{node: name, home: "h", votes: !strings.Contains(f, "?"), caughtUp: !strings.Contains(f, "~")})
@@ -53,6 +53,12 @@ func TestPlanVoters(t *testing.T) {
 		{"a? b c", ""},
 		{"a b! c? d", "demote b"},
 		{"a? b!", ""},
+		{"a b c!x", "remove c"},
+		{"a b c!x d*", "promote d"},
+		{"a b c!x d~*", ""}, // its successor comes first
+		{"a b c!*x d", "remove c"},
+		{"a b! c!x", ""},  // not below a healthy majority
+		{"a b cx d*", ""}, // it stands
 	} {
 		config, standing := parseGroup(c.group)
 		ch, ok := planVoters(config, standing, 3, 2)
@@ -71,12 +77,15 @@ func TestPlanVoters(t *testing.T) {
 func TestPlanVotersNeverLosesAMajority(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		config := []server{{"a", "h", true}, {"b", "h", true}, {"c", "h", true}}
+		config := []server{{node: "a", home: "h", voter: true}, {node: "b", home: "h", voter: true}, {node: "c", home: "h", voter: true}}
 		var standing []standingNode
 		for _, n := range "abcdefg" {
 			if r.IntN(3) > 0 {
 				standing = append(standing, standingNode{string(n), "h", r.IntN(4) > 0, true})
 			}
+		}
+		for i := range config {
+			config[i].goes = r.IntN(3) == 0
 		}
 		was := healthyMajority(config, standing)
 		for step := 0; ; step++ {
@@ -116,7 +125,7 @@ func healthyMajority(config []server, standing []standingNode) bool {
 
 func applyChange(config []server, ch serverChange) []server {
 	if ch.act == addNonvoter {
-		return append(config, server{ch.node, ch.home, false})
+		return append(config, server{node: ch.node, home: ch.home})
 	}
 	for i, s := range config {
 		if s.id() == ch.id() {
@@ -139,7 +148,7 @@ func TestPlanVotersReplacedHome(t *testing.T) {
 		}
 		return list
 	}
-	config := []server{{"a", "h", true}, {"b", "h", true}, {"c", "h", true}}
+	config := []server{{node: "a", home: "h", voter: true}, {node: "b", home: "h", voter: true}, {node: "c", home: "h", voter: true}}
 	var done []string
 	for {
 		ch, ok := planVoters(config, up("ah", "bh", "cnew"), 3, 16)
@@ -156,7 +165,7 @@ func TestPlanVotersReplacedHome(t *testing.T) {
 	if got, want := strings.Join(done, ", "), "truec/h, falsec/new, falsec/new"; got != want {
 		t.Errorf("changes %q, want %q", got, want)
 	}
-	if ch, ok := planVoters([]server{{"a", "h", true}, {"b", "h", true}, {"c", "h", true}}, up("ah", "cnew"), 3, 16); ok {
+	if ch, ok := planVoters([]server{{node: "a", home: "h", voter: true}, {node: "b", home: "h", voter: true}, {node: "c", home: "h", voter: true}}, up("ah", "cnew"), 3, 16); ok {
 		t.Errorf("with one healthy voter of three: %+v", ch)
 	}
 }

@@ -143,6 +143,13 @@ func (n *network) pause(ip string, paused bool) {
 
 // kill ends a process at once: its streams break, its ports are closed, and its host says so to whoever asks.
 func (n *network) kill(p *process) {
+	n.end(p, func(c *conn) { c.abort(syscall.ECONNRESET) })
+}
+
+// vanish is kill by a loss of the host's power: nobody is told, and the host, up again, says so to whoever asks or sends.
+func (n *network) vanish(p *process) { n.end(p, (*conn).vanish) }
+
+func (n *network) end(p *process, each func(*conn)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if p.dead {
@@ -159,7 +166,7 @@ func (n *network) kill(p *process) {
 		s.unbind()
 	}
 	for c := range p.conns {
-		c.abort(syscall.ECONNRESET)
+		each(c)
 	}
 	n.announce()
 }

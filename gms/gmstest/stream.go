@@ -21,7 +21,8 @@ type flow struct {
 	end      error // after what has arrived; nil while open
 	size     int   // bytes in sent and arrived
 	last     time.Time
-	refused  bool // the reader is gone: writes fail
+	refused  bool  // the reader is gone: writes fail
+	back     *flow // the other direction, when the reader vanished: what arrives is answered with a reset
 	timer    *time.Timer
 	changed  chan struct{} // closed and replaced when a reader or writer should look again
 }
@@ -88,6 +89,10 @@ func (f *flow) arrive() {
 		switch {
 		case f.refused || f.end != nil:
 			f.size -= len(p.data)
+			if f.back != nil {
+				f.back.send(piece{end: syscall.ECONNRESET})
+				f.back = nil
+			}
 		case p.end != nil:
 			f.end = p.end
 		default:
@@ -118,9 +123,21 @@ func (c *conn) abort(why error) {
 	if why == nil {
 		why = io.EOF
 	}
+	c.out.send(piece{end: why})
+	c.gone()
+}
+
+// vanish ends both directions, and the peer hears of it only when it sends something.
+func (c *conn) vanish() {
+	if !c.closed {
+		c.in.back = c.out
+		c.gone()
+	}
+}
+
+func (c *conn) gone() {
 	c.closed = true
 	delete(c.process.conns, c)
-	c.out.send(piece{end: why})
 	c.in.refused = true
 	c.in.size -= len(c.in.arrived)
 	c.in.arrived = nil

@@ -257,6 +257,21 @@ func (w *World) Kill(names ...string) {
 	}
 }
 
+// PowerCycle ends processes as a loss of power does, after which their hosts are up again without them: nobody is told, and
+// what was open to them seems to go on until somebody sends or asks.
+func (w *World) PowerCycle(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		n := w.Node(name)
+		if !n.Alive() {
+			w.t.Fatalf("power-cycle %s: %v", name, errDead)
+		}
+		w.net.vanish(n.proc)
+		n.crash()
+		w.graves.Go(n.bury)
+	}
+}
+
 // Stop stops a node as planned and waits for it. settled names components of which it has no work left; see Group.Stop.
 func (w *World) Stop(name string, settled ...string) {
 	w.t.Helper()

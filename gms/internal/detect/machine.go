@@ -47,7 +47,7 @@ const (
 	StreamEnded              // a session stream ended; Goodbye when the run said so
 	GossipAlive              // gossip holds the run alive
 	GossipDead               // gossip holds the run dead
-	Reported                 // somebody else (a watchdog) says that the run is dead
+	Reported                 // somebody else (a watchdog) says that the run is dead, and it answered no ping
 	Probed                   // answer to Probe; Yes: refused on all three ports
 	Pinged                   // answer to Ping; Yes: the run answered
 	VotersAsked              // answer to AskVoters; Yes: a majority saw the refusal

@@ -61,8 +61,13 @@ type (
 		Run       Run
 		Component string
 	}
-	// NodeForgotten: nothing is kept of the node any more.
-	NodeForgotten struct{ Node string }
+	// NodeForgotten: nothing is kept of the node any more, but for its home when that is burnt.
+	NodeForgotten struct {
+		Node  string
+		Burnt bool
+	}
+	// DetailsChanged: what the run says of itself is new.
+	DetailsChanged struct{ Run Run }
 )
 
 type (
@@ -157,6 +162,7 @@ func (LeaderChanged) change()       {}
 func (GroupAnnounced) change()      {}
 func (ComponentRegistered) change() {}
 func (NodeForgotten) change()       {}
+func (DetailsChanged) change()      {}
 func (RecoveryQueued) change()      {}
 func (Appointed) change()           {}
 func (FenceRaised) change()         {}

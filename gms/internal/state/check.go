@@ -22,7 +22,7 @@ func check(s *wire.Snapshot) error {
 		runs: map[RunID]*wire.Run{}, nodes: map[string]*wire.Node{}, recoveries: map[recoveryKey]*wire.Recovery{},
 	}
 	steps := []func() error{
-		c.numbers, c.members, c.history, c.marks, c.recovering, c.locks, c.claims, c.maintenance, c.cache, c.clients,
+		c.numbers, c.members, c.burnt, c.history, c.marks, c.recovering, c.locks, c.claims, c.maintenance, c.cache, c.clients,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -53,7 +53,7 @@ func (c *checker) numbers() error {
 	formed := len(s.GetClusterId()) == idSize && s.GetIndex() > 0
 	empty := len(s.GetClusterId()) == 0 && s.GetCounter() == 0 && len(s.GetNodes()) == 0 && len(s.GetRuns()) == 0 &&
 		len(s.GetClients()) == 0 && len(s.GetCache()) == 0 && len(s.GetClaims()) == 0 && len(s.GetOrphaned()) == 0 &&
-		len(s.GetEnded()) == 0 && len(s.GetViews()) == 0 && len(s.GetReadyViews()) == 0 && s.GetTerm() == 0
+		len(s.GetEnded()) == 0 && len(s.GetViews()) == 0 && len(s.GetBurnt()) == 0 && len(s.GetReadyViews()) == 0 && s.GetTerm() == 0
 	if !formed && !empty {
 		return fmt.Errorf("check group: there is content, but the group is not formed")
 	}
@@ -85,6 +85,9 @@ func (c *checker) members() error {
 		node := c.nodes[r.GetOpen().GetNode()]
 		if r.GetClosed() == 0 && (!isRun(node.GetLastRun(), id) || node.GetLastEpoch() != r.GetEpoch()) {
 			return fmt.Errorf("check runs: %v is open, but not the last of its node", id)
+		}
+		if r.GetClosed() == 0 && node.GetGone() != 0 {
+			return fmt.Errorf("check runs: %v is open, and its node is gone", id)
 		}
 		c.runs[id] = r
 	}

@@ -91,6 +91,9 @@ func (m *Machine) claim(run RunID, c *wire.Claim) *wire.Result {
 	if !validName(c.GetComponent()) || !validName(c.GetItem()) {
 		return m.invalid("component or item is out of bounds")
 	}
+	if !works(m.runs.all[run].Open.GetRole()) {
+		return m.invalid("the run's role claims nothing")
+	}
 	key := itemKey{c.GetComponent(), c.GetItem()}
 	if held, ok := m.claims.all[key]; ok {
 		if held.GetQuarantined() {

@@ -14,6 +14,7 @@ type Machine struct {
 	settings  *wire.Settings
 
 	nodes       map[string]*wire.Node
+	burnt       []*wire.BurntHome // oldest first
 	runs        runTable
 	views       []*wire.View // the last maxViews, oldest first
 	ready       readyHistory
@@ -179,6 +180,8 @@ func (m *Machine) executeOfRun(run RunID, c *wire.Command) *wire.Result {
 		return m.refuse(wire.Code_CODE_INVALID, "the command needs a run that issues it")
 	}
 	switch op := c.GetOp().(type) {
+	case *wire.Command_SetDetail:
+		return m.setDetail(run, op.SetDetail)
 	case *wire.Command_SetReady:
 		return m.setReady(run, op.SetReady)
 	case *wire.Command_AnnounceGroup:

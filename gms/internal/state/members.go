@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -38,6 +39,36 @@ func (m *Machine) setReady(id RunID, c *wire.SetReady) *wire.Result {
 	return m.ok()
 }
 
+// works reports whether a role does work of components: a witness only votes, a watchdog only reports.
+func works(r wire.Role) bool { return r == wire.Role_ROLE_CORE || r == wire.Role_ROLE_SPECTATOR }
+
+// setDetail changes what a run says of itself; it stays readable until the run's last recovery has ended.
+func (m *Machine) setDetail(id RunID, c *wire.SetDetail) *wire.Result {
+	if c.GetKey() == "" || !validName(c.GetKey()) || c.GetRemove() && len(c.GetValue()) > 0 {
+		return m.invalid("the detail is out of bounds")
+	}
+	run := m.runs.all[id]
+	was, known := run.Open.GetDetails()[c.GetKey()]
+	if c.GetRemove() && !known || !c.GetRemove() && known && string(was) == string(c.GetValue()) {
+		return m.noChange()
+	}
+	run.Open = proto.CloneOf(run.Open)
+	if c.GetRemove() {
+		delete(run.Open.Details, c.GetKey())
+	} else {
+		if run.Open.Details == nil {
+			run.Open.Details = map[string][]byte{}
+		}
+		run.Open.Details[c.GetKey()] = c.GetValue()
+		if !validDetails(run.Open.GetDetails()) {
+			return m.refuse(wire.Code_CODE_TOO_LARGE, "the run's details would have more than 8 KiB")
+		}
+	}
+	m.runs.put(run)
+	m.emit(DetailsChanged{Run: run})
+	return m.ok()
+}
+
 // registerComponent makes the run a candidate for the component's recoveries; those that wait for one wake.
 func (m *Machine) registerComponent(id RunID, c *wire.RegisterComponent) *wire.Result {
 	if !validComponent(c.GetComponent()) {
@@ -49,6 +80,9 @@ func (m *Machine) registerComponent(id RunID, c *wire.RegisterComponent) *wire.R
 			return m.noChange()
 		}
 		return m.invalid("the component is registered with other properties")
+	}
+	if !works(run.Open.GetRole()) {
+		return m.invalid("the run's role has no components")
 	}
 	if len(run.Open.GetComponents()) >= MaxComponents {
 		return m.invalid("the run has too many components")
@@ -76,7 +110,8 @@ func (m *Machine) replaceHome(c *wire.ReplaceHome) *wire.Result {
 	return m.ok()
 }
 
-// forgetNode removes what is kept of a node that has no open run and nothing to recover.
+// forgetNode removes what is kept of a node that has no open run and nothing to recover. Its home is burnt when that is
+// for good.
 func (m *Machine) forgetNode(c *wire.ForgetNode) *wire.Result {
 	node, ok := m.nodes[c.GetNode()]
 	if !ok {
@@ -91,8 +126,38 @@ func (m *Machine) forgetNode(c *wire.ForgetNode) *wire.Result {
 		}
 	}
 	delete(m.nodes, c.GetNode())
-	m.emit(NodeForgotten{Node: c.GetNode()})
+	if c.GetBurn() {
+		m.burnt = append(m.burnt, &wire.BurntHome{Home: node.GetHome(), Node: node.GetName(), Position: m.Position()})
+		m.burnt = slices.Clone(m.burnt[max(0, len(m.burnt)-maxBurnt):])
+	}
+	m.emit(NodeForgotten{Node: c.GetNode(), Burnt: c.GetBurn()})
 	return m.ok()
+}
+
+// maxBurnt homes are kept.
+const maxBurnt = 1000
+
+// IsBurnt reports whether a home was burnt when its node was forgotten: it is never let in again.
+func (m *Machine) IsBurnt(home []byte) bool {
+	return slices.ContainsFunc(m.burnt, func(b *wire.BurntHome) bool { return string(b.GetHome()) == string(home) })
+}
+
+// Burnt are the homes of nodes that were forgotten for good, oldest first.
+func (m *Machine) Burnt() []*wire.BurntHome { return slices.Clone(m.burnt) }
+
+// burnt judges the burnt homes of a snapshot.
+func (c *checker) burnt() error {
+	if len(c.s.GetBurnt()) > maxBurnt {
+		return fmt.Errorf("check burnt homes: %d are too many", len(c.s.GetBurnt()))
+	}
+	last := uint64(0)
+	for _, b := range c.s.GetBurnt() {
+		if len(b.GetHome()) != idSize || !validName(b.GetNode()) || !c.reached(b.GetPosition()) || b.GetPosition() < last {
+			return fmt.Errorf("check burnt homes: that of %q is out of bounds", b.GetNode())
+		}
+		last = b.GetPosition()
+	}
+	return nil
 }
 
 // notePositions raises what homes are known to hold; it never lowers it, and a home that is not the node's is passed over.

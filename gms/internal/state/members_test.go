@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -79,28 +80,135 @@ func TestForgetNode(t *testing.T) {
 	}
 	r.want(wire.Code_CODE_NOT_FOUND, RunID{}, &wire.ForgetNode{Node: "A"})
 	r.want(wire.Code_CODE_NOT_FOUND, RunID{}, &wire.ReplaceHome{Node: "A"})
+	r.open("A2") // forgotten, not burnt: it comes back
+}
+
+// A home that was burnt is not let in again, under no name; another one is, under its node's name, as a newcomer.
+func TestForgetNodeForGood(t *testing.T) {
+	r := newRig(t)
+	r.open("A1")
+	r.close("A1")
+	r.ok(RunID{}, &wire.ForgetNode{Node: "A", Burn: true})
+	if !changeOf[NodeForgotten](r).Burnt || len(r.m.Burnt()) != 1 {
+		t.Error("the home is not burnt")
+	}
+	again := opening(r, "A", "A2")
+	if !r.m.IsBurnt(again.GetHome()) {
+		t.Error("the home is not on record")
+	}
+	r.want(wire.Code_CODE_FORGOTTEN, RunID{}, again)
+	again.Node = "B"
+	r.want(wire.Code_CODE_FORGOTTEN, RunID{}, again)
+	again.Node, again.Home = "A", id16("another home")
+	r.ok(RunID{}, again)
+	r.ok(RunID{}, &wire.CloseRun{Node: "A", Run: again.GetRun(), Evidence: wire.Evidence_EVIDENCE_LEFT})
+	for i := range maxBurnt + 3 {
+		o := opening(r, "C", fmt.Sprint("C", i))
+		o.Home = id16(fmt.Sprint("home ", i))
+		r.ok(RunID{}, o)
+		r.ok(RunID{}, &wire.CloseRun{Node: "C", Run: o.GetRun(), Evidence: wire.Evidence_EVIDENCE_LEFT})
+		r.ok(RunID{}, &wire.ForgetNode{Node: "C", Burn: true})
+	}
+	if n := len(r.m.Burnt()); n != maxBurnt || r.m.IsBurnt(id16("home 1")) || !r.m.IsBurnt(id16("home 3")) {
+		t.Errorf("%d burnt homes are kept", n)
+	}
+}
+
+// A node is gone from the closing of its last run to the opening of the next.
+func TestNodeIsGoneSince(t *testing.T) {
+	r := newRig(t)
+	r.open("A1")
+	gone := func() int64 { n, _ := r.m.Node("A"); return n.GetGone() }
+	if gone() != 0 {
+		t.Errorf("gone since %d though it stands", gone())
+	}
+	e := entry(command(RunID{}, &wire.CloseRun{Node: "A", Run: runID("A1").Bytes(), Evidence: wire.Evidence_EVIDENCE_LAPSED}))
+	e.Time = 777
+	r.m.Apply(r.m.Index()+1, e)
+	if gone() != 777 {
+		t.Errorf("gone since %d", gone())
+	}
 	r.open("A2")
+	if gone() != 0 {
+		t.Errorf("gone since %d though it stands again", gone())
+	}
+}
+
+// A witness only votes and a watchdog only reports: neither registers a component or claims, and nobody of them recovers.
+func TestRolesThatDoNoWork(t *testing.T) {
+	for _, role := range []wire.Role{wire.Role_ROLE_WITNESS, wire.Role_ROLE_WATCHDOG} {
+		r := newRig(t)
+		o := opening(r, "A", "A1")
+		o.Role, o.Components = role, []*wire.Component{{Name: "backup"}}
+		r.want(wire.Code_CODE_INVALID, RunID{}, o)
+		o.Components = nil
+		r.ok(RunID{}, o)
+		r.want(wire.Code_CODE_INVALID, runID("A1"), &wire.RegisterComponent{Component: &wire.Component{Name: "backup"}})
+		r.want(wire.Code_CODE_INVALID, runID("A1"), &wire.Claim{Component: "backup", Item: "one"})
+		r.open("B1", "backup")
+		r.close("B1")
+		if rec, ok := r.m.Recovery("backup", runID("B1")); !ok || rec.GetState() != wire.RecoveryState_RECOVERY_WAITING {
+			t.Errorf("%v: the recovery is %v", role, rec)
+		}
+	}
+}
+
+// Details are set and removed while the run stands, are bounded together, and are read after its death.
+func TestSetDetail(t *testing.T) {
+	r := newRig(t)
+	r.open("A1", "backup")
+	a := runID("A1")
+	set := func(key, value string) *wire.SetDetail { return &wire.SetDetail{Key: key, Value: []byte(value)} }
+	before, _ := r.m.Run(a)
+	r.ok(a, set("log", "/var/tx"))
+	if len(before.Open.GetDetails()) != 0 {
+		t.Error("what was handed out has changed")
+	}
+	r.want(wire.Code_CODE_NO_CHANGE, a, set("log", "/var/tx"))
+	r.want(wire.Code_CODE_TOO_LARGE, a, set("big", strings.Repeat("x", MaxDetails)))
+	r.want(wire.Code_CODE_INVALID, a, set("", "x"))
+	r.want(wire.Code_CODE_INVALID, a, set("\xff", "x"))
+	r.ok(a, set("other", "1"))
+	r.ok(a, &wire.SetDetail{Key: "other", Remove: true})
+	r.want(wire.Code_CODE_NO_CHANGE, a, &wire.SetDetail{Key: "other", Remove: true})
+	r.close("A1")
+	if run, ok := r.m.Run(a); !ok || string(run.Open.GetDetails()["log"]) != "/var/tx" || len(run.Open.GetDetails()) != 1 {
+		t.Errorf("after its death: %v", run.Open.GetDetails())
+	}
+	r.want(wire.Code_CODE_RUN_NOT_OPEN, a, set("log", "/elsewhere"))
 }
 
 func TestOpenRunIsBounded(t *testing.T) {
 	r := newRig(t)
 	long := strings.Repeat("x", MaxName+1)
 	for name, spoil := range map[string]func(*wire.OpenRun){
-		"no node":            func(o *wire.OpenRun) { o.Node = "" },
-		"long node":          func(o *wire.OpenRun) { o.Node = long },
-		"node is no text":    func(o *wire.OpenRun) { o.Node = "\xff" },
-		"short run":          func(o *wire.OpenRun) { o.Run = o.Run[:15] },
-		"zero run":           func(o *wire.OpenRun) { o.Run = make([]byte, 16) },
-		"no home":            func(o *wire.OpenRun) { o.Home = nil },
-		"short key":          func(o *wire.OpenRun) { o.NodeKey = o.NodeKey[:31] },
-		"short warden key":   func(o *wire.OpenRun) { o.WardenKey = o.NodeKey[:31] },
-		"no role":            func(o *wire.OpenRun) { o.Role = 0 },
-		"unknown role":       func(o *wire.OpenRun) { o.Role = 9 },
-		"long address":       func(o *wire.OpenRun) { o.GossipAddr = long },
-		"component twice":    func(o *wire.OpenRun) { o.Components = []*wire.Component{{Name: "a"}, {Name: "a"}} },
-		"too many":           func(o *wire.OpenRun) { o.Components = make([]*wire.Component, MaxComponents+1) },
-		"unknown selector":   func(o *wire.OpenRun) { o.Components = []*wire.Component{{Name: "a", Selector: 9}} },
-		"too much to say":    func(o *wire.OpenRun) { o.Details = map[string][]byte{"a": make([]byte, MaxDetails)} },
+		"no node":          func(o *wire.OpenRun) { o.Node = "" },
+		"long node":        func(o *wire.OpenRun) { o.Node = long },
+		"node is no text":  func(o *wire.OpenRun) { o.Node = "\xff" },
+		"short run":        func(o *wire.OpenRun) { o.Run = o.Run[:15] },
+		"zero run":         func(o *wire.OpenRun) { o.Run = make([]byte, 16) },
+		"no home":          func(o *wire.OpenRun) { o.Home = nil },
+		"short key":        func(o *wire.OpenRun) { o.NodeKey = o.NodeKey[:31] },
+		"short warden key": func(o *wire.OpenRun) { o.WardenKey = o.NodeKey[:31] },
+		"no role":          func(o *wire.OpenRun) { o.Role = 0 },
+		"unknown role":     func(o *wire.OpenRun) { o.Role = 9 },
+		"long address":     func(o *wire.OpenRun) { o.GossipAddr = long },
+		"component twice":  func(o *wire.OpenRun) { o.Components = []*wire.Component{{Name: "a"}, {Name: "a"}} },
+		"too many":         func(o *wire.OpenRun) { o.Components = make([]*wire.Component, MaxComponents+1) },
+		"unknown selector": func(o *wire.OpenRun) { o.Components = []*wire.Component{{Name: "a", Selector: 9}} },
+		"too much to say":  func(o *wire.OpenRun) { o.Details = map[string][]byte{"a": make([]byte, MaxDetails)} },
+		"too long in all": func(o *wire.OpenRun) {
+			for i := range 2 {
+				o.Orders = append(o.Orders, &wire.CandidateOrder{Component: fmt.Sprint(i)})
+				for j := range 1000 {
+					o.Orders[i].Runs = append(o.Orders[i].Runs, id16(fmt.Sprint(j)))
+				}
+				o.Orders[i].Component = strings.Repeat("c", MaxName)
+			}
+			for i := range 62 {
+				o.Orders = append(o.Orders, &wire.CandidateOrder{Component: fmt.Sprint("x", i), Runs: o.Orders[0].GetRuns()})
+			}
+		},
 		"detail is no text":  func(o *wire.OpenRun) { o.Details = map[string][]byte{"\xff": nil} },
 		"address is no text": func(o *wire.OpenRun) { o.ClusterAddr = "\xff" },
 	} {

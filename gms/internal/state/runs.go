@@ -114,6 +114,9 @@ func (m *Machine) openRun(c *wire.OpenRun) *wire.Result {
 
 // checkHome refuses a home that is not the node's: a name belongs to one home until an operator replaces it.
 func (m *Machine) checkHome(c *wire.OpenRun, node *wire.Node, last RunID) *wire.Result {
+	if m.IsBurnt(c.GetHome()) {
+		return m.refuse(wire.Code_CODE_FORGOTTEN, "the node of this home was forgotten for good")
+	}
 	if node == nil || bytes.Equal(node.GetHome(), c.GetHome()) && bytes.Equal(node.GetNodeKey(), c.GetNodeKey()) {
 		return nil
 	}
@@ -230,6 +233,11 @@ func (m *Machine) endRun(run Run, why closing) {
 	run.Closed, run.Evidence, run.Detail = m.Position(), why.evidence, why.detail
 	m.runs.close(run)
 	m.ready.changed = m.ready.changed || run.Ready
+	if node := m.nodes[run.Node()]; isRun(node.GetLastRun(), run.ID) {
+		node = proto.CloneOf(node)
+		node.Gone = m.time
+		m.nodes[run.Node()] = node
+	}
 	m.emit(RunClosed{Run: run, GroupShutdown: stopping})
 	m.freeLocksOf(run.ID)
 	m.lowerFencesOf(run.ID)

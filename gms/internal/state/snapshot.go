@@ -28,7 +28,7 @@ func (m *Machine) Snapshot() *wire.Snapshot {
 			Closed: r.Closed, Evidence: r.Evidence, Detail: r.Detail, Started: r.Started, Quiesced: r.Quiesced,
 		})
 	}
-	s.ReadyViews = slices.Clone(m.ready.views)
+	s.ReadyViews, s.Burnt = slices.Clone(m.ready.views), slices.Clone(m.burnt)
 	s.Leader, s.Term, s.UnderWay, s.UnderWaySince = m.leader, m.term, m.underWay, m.since
 	s.Cache = m.cache.snapshot()
 	s.Orphaned = slices.SortedFunc(maps.Values(m.claims.before), compareItems)
@@ -94,7 +94,7 @@ func load(s *wire.Snapshot) *Machine {
 	}
 	m.runs.changed = false
 	m.views = slices.Clone(s.GetViews())
-	m.ready.views = slices.Clone(s.GetReadyViews())
+	m.ready.views, m.burnt = slices.Clone(s.GetReadyViews()), slices.Clone(s.GetBurnt())
 	m.leader, m.term, m.underWay, m.since = s.GetLeader(), s.GetTerm(), s.GetUnderWay(), s.GetUnderWaySince()
 	for _, e := range s.GetCache() {
 		m.cache.put(e)

@@ -4,16 +4,19 @@ import (
 	"encoding/hex"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
 // Bounds of what commands may carry; beyond them they are refused as CODE_INVALID (values and numbers of things: CODE_TOO_LARGE).
 const (
-	MaxName       = 255  // bytes of a node, component, item, lock or address
-	MaxKey        = 1024 // bytes of a cache key
-	MaxText       = 4096 // bytes of a text for people; the sender cuts it
-	MaxComponents = 64   // of a run
-	MaxDetails    = 8192 // bytes of a run's details, keys and values together
+	MaxName       = 255       // bytes of a node, component, item, lock or address
+	MaxKey        = 1024      // bytes of a cache key
+	MaxText       = 4096      // bytes of a text for people; the sender cuts it
+	MaxComponents = 64        // of a run
+	MaxDetails    = 8192      // bytes of a run's details, keys and values together
+	MaxOpenRun    = 128 << 10 // bytes of the whole description of a run, encoded
 	MaxClaims     = 1 << 16
 	MaxLocks      = 1 << 14
 )
@@ -88,6 +91,9 @@ func validOpenRun(c *wire.OpenRun) bool {
 	}
 	if len(c.GetGossipAddr()) > MaxName || len(c.GetClusterAddr()) > MaxName ||
 		!utf8.ValidString(c.GetGossipAddr()) || !utf8.ValidString(c.GetClusterAddr()) {
+		return false
+	}
+	if len(c.GetComponents()) > 0 && !works(c.GetRole()) || proto.Size(c) > MaxOpenRun {
 		return false
 	}
 	return validOrders(c.GetOrders()) && validComponents(c.GetComponents()) && validDetails(c.GetDetails())

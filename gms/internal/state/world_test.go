@@ -99,6 +99,9 @@ func (w *world) opening(t *rapid.T) (RunID, proto.Message) {
 	if chance(t, "spectator", 8) {
 		open.Role = wire.Role_ROLE_SPECTATOR
 	}
+	if chance(t, "watchdog", 12) {
+		open.Role, open.Components = wire.Role_ROLE_WATCHDOG, nil
+	}
 	if chance(t, "other home", 10) {
 		open.Home = id16("other home")
 	}
@@ -238,7 +241,7 @@ func (w *world) operating(t *rapid.T) (RunID, proto.Message) {
 	case 5:
 		return RunID{}, &wire.ReplaceHome{Node: node}
 	case 6:
-		return RunID{}, &wire.ForgetNode{Node: node}
+		return RunID{}, &wire.ForgetNode{Node: node, Burn: chance(t, "burn", 8)}
 	case 7:
 		return RunID{}, &wire.NotePositions{Positions: []*wire.HomePosition{{Node: node, Home: id16("home " + node), Index: w.m.Index() - 1}}}
 	case 8:
@@ -249,6 +252,9 @@ func (w *world) operating(t *rapid.T) (RunID, proto.Message) {
 	case 9:
 		return RunID{}, &wire.Lead{Node: node, Term: rapid.Uint64Range(0, 9).Draw(t, "term")}
 	case 10:
+		if chance(t, "detail", 2) {
+			return run, &wire.SetDetail{Key: pick(t, "detail key", worldItems), Value: []byte{1}}
+		}
 		return run, &wire.SetReady{Ready: false}
 	case 11:
 		return RunID{}, &wire.Rebase{Base: w.m.Position() - 5 + uint64(rapid.IntRange(0, 100).Draw(t, "base"))}

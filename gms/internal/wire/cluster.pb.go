@@ -131,6 +131,67 @@ func (TellReply_Outcome) EnumDescriptor() ([]byte, []int) {
 	return file_cluster_proto_rawDescGZIP(), []int{21, 0}
 }
 
+type ReportReply_Outcome int32
+
+const (
+	ReportReply_OUTCOME_UNSPECIFIED ReportReply_Outcome = 0
+	ReportReply_OUTCOME_UNDECIDED   ReportReply_Outcome = 1 // no leader was reached: ask again
+	ReportReply_OUTCOME_TAKEN       ReportReply_Outcome = 2 // the run answers nothing, and is looked into
+	ReportReply_OUTCOME_ALIVE       ReportReply_Outcome = 3 // the run answers: nothing was done
+	ReportReply_OUTCOME_CLOSED      ReportReply_Outcome = 4 // the run is not open
+	ReportReply_OUTCOME_REFUSED     ReportReply_Outcome = 5 // the report is not a watchdog's, or was seen before
+	ReportReply_OUTCOME_UNKNOWN     ReportReply_Outcome = 6 // no such run is known
+)
+
+// Enum value maps for ReportReply_Outcome.
+var (
+	ReportReply_Outcome_name = map[int32]string{
+		0: "OUTCOME_UNSPECIFIED",
+		1: "OUTCOME_UNDECIDED",
+		2: "OUTCOME_TAKEN",
+		3: "OUTCOME_ALIVE",
+		4: "OUTCOME_CLOSED",
+		5: "OUTCOME_REFUSED",
+		6: "OUTCOME_UNKNOWN",
+	}
+	ReportReply_Outcome_value = map[string]int32{
+		"OUTCOME_UNSPECIFIED": 0,
+		"OUTCOME_UNDECIDED":   1,
+		"OUTCOME_TAKEN":       2,
+		"OUTCOME_ALIVE":       3,
+		"OUTCOME_CLOSED":      4,
+		"OUTCOME_REFUSED":     5,
+		"OUTCOME_UNKNOWN":     6,
+	}
+)
+
+func (x ReportReply_Outcome) Enum() *ReportReply_Outcome {
+	p := new(ReportReply_Outcome)
+	*p = x
+	return p
+}
+
+func (x ReportReply_Outcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ReportReply_Outcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_proto_enumTypes[2].Descriptor()
+}
+
+func (ReportReply_Outcome) Type() protoreflect.EnumType {
+	return &file_cluster_proto_enumTypes[2]
+}
+
+func (x ReportReply_Outcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ReportReply_Outcome.Descriptor instead.
+func (ReportReply_Outcome) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{35, 0}
+}
+
 // Meta is what a node says of itself in gossip; at most 512 bytes encoded.
 type Meta struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1388,6 +1449,7 @@ type HomePositionReply struct {
 	Standing      bool                   `protobuf:"varint,5,opt,name=standing,proto3" json:"standing,omitempty"`                    // a run of the node is open
 	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
 	ClusterId     []byte                 `protobuf:"bytes,4,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Forgotten     bool                   `protobuf:"varint,6,opt,name=forgotten,proto3" json:"forgotten,omitempty"` // the home was burnt
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1455,6 +1517,13 @@ func (x *HomePositionReply) GetClusterId() []byte {
 		return x.ClusterId
 	}
 	return nil
+}
+
+func (x *HomePositionReply) GetForgotten() bool {
+	if x != nil {
+		return x.Forgotten
+	}
+	return false
 }
 
 type TellRequest struct {
@@ -2239,6 +2308,204 @@ func (x *KeyringReply) GetWhy() string {
 	return ""
 }
 
+// ReportRequest carries a Report as its watchdog signed it.
+type ReportRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Report        []byte                 `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`                      // an encoded Report, at most 2 KiB
+	Signature     []byte                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`                // ed25519, by the node key that the watchdog's run was opened with, over "fencepost report\n" and report
+	PassedOn      bool                   `protobuf:"varint,3,opt,name=passed_on,json=passedOn,proto3" json:"passed_on,omitempty"` // do not pass on again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportRequest) Reset() {
+	*x = ReportRequest{}
+	mi := &file_cluster_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRequest) ProtoMessage() {}
+
+func (x *ReportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
+func (*ReportRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ReportRequest) GetReport() []byte {
+	if x != nil {
+		return x.Report
+	}
+	return nil
+}
+
+func (x *ReportRequest) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *ReportRequest) GetPassedOn() bool {
+	if x != nil {
+		return x.PassedOn
+	}
+	return false
+}
+
+// Report says that a run is dead.
+type Report struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     []byte                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	By            []byte                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`         // run of the watchdog
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`      // counts per watchdog's run; one that is not above the last is refused
+	Run           []byte                 `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`       // the run that is said to be dead
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // for people, at most 1 KiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Report) Reset() {
+	*x = Report{}
+	mi := &file_cluster_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Report) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Report) ProtoMessage() {}
+
+func (x *Report) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Report.ProtoReflect.Descriptor instead.
+func (*Report) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Report) GetClusterId() []byte {
+	if x != nil {
+		return x.ClusterId
+	}
+	return nil
+}
+
+func (x *Report) GetBy() []byte {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Report) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Report) GetRun() []byte {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *Report) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type ReportReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Outcome       ReportReply_Outcome    `protobuf:"varint,1,opt,name=outcome,proto3,enum=fencepost.wire.ReportReply_Outcome" json:"outcome,omitempty"`
+	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`       // for people
+	Leader        string                 `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"` // node that leads, if known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportReply) Reset() {
+	*x = ReportReply{}
+	mi := &file_cluster_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportReply) ProtoMessage() {}
+
+func (x *ReportReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportReply.ProtoReflect.Descriptor instead.
+func (*ReportReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ReportReply) GetOutcome() ReportReply_Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return ReportReply_OUTCOME_UNSPECIFIED
+}
+
+func (x *ReportReply) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *ReportReply) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
 var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
@@ -2343,7 +2610,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06leader\x18\x03 \x01(\tR\x06leader\"=\n" +
 	"\x13HomePositionRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
-	"\x04home\x18\x02 \x01(\fR\x04home\"\x99\x01\n" +
+	"\x04home\x18\x02 \x01(\fR\x04home\"\xb7\x01\n" +
 	"\x11HomePositionReply\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x1d\n" +
 	"\n" +
@@ -2351,7 +2618,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\bstanding\x18\x05 \x01(\bR\bstanding\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x04 \x01(\fR\tclusterId\"{\n" +
+	"cluster_id\x18\x04 \x01(\fR\tclusterId\x12\x1c\n" +
+	"\tforgotten\x18\x06 \x01(\bR\tforgotten\"{\n" +
 	"\vTellRequest\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\fR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\fR\x02to\x12\x1c\n" +
@@ -2408,7 +2676,30 @@ const file_cluster_proto_rawDesc = "" +
 	"\fKeyringReply\x12+\n" +
 	"\x04ring\x18\x01 \x01(\v2\x17.fencepost.wire.KeyRingR\x04ring\x12\x14\n" +
 	"\x05taken\x18\x02 \x01(\bR\x05taken\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why2\xa0\x06\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"b\n" +
+	"\rReportRequest\x12\x16\n" +
+	"\x06report\x18\x01 \x01(\fR\x06report\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\fR\tsignature\x12\x1b\n" +
+	"\tpassed_on\x18\x03 \x01(\bR\bpassedOn\"s\n" +
+	"\x06Report\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\fR\tclusterId\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\fR\x02by\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x10\n" +
+	"\x03run\x18\x04 \x01(\fR\x03run\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x96\x02\n" +
+	"\vReportReply\x12=\n" +
+	"\aoutcome\x18\x01 \x01(\x0e2#.fencepost.wire.ReportReply.OutcomeR\aoutcome\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader\"\x9d\x01\n" +
+	"\aOutcome\x12\x17\n" +
+	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11OUTCOME_UNDECIDED\x10\x01\x12\x11\n" +
+	"\rOUTCOME_TAKEN\x10\x02\x12\x11\n" +
+	"\rOUTCOME_ALIVE\x10\x03\x12\x12\n" +
+	"\x0eOUTCOME_CLOSED\x10\x04\x12\x13\n" +
+	"\x0fOUTCOME_REFUSED\x10\x05\x12\x13\n" +
+	"\x0fOUTCOME_UNKNOWN\x10\x062\xe6\x06\n" +
 	"\aCluster\x12D\n" +
 	"\x06Submit\x12\x1d.fencepost.wire.SubmitRequest\x1a\x1b.fencepost.wire.SubmitReply\x12E\n" +
 	"\aSession\x12\x19.fencepost.wire.SessionUp\x1a\x1b.fencepost.wire.SessionDown(\x010\x01\x12A\n" +
@@ -2418,7 +2709,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\tReadIndex\x12 .fencepost.wire.ReadIndexRequest\x1a\x1e.fencepost.wire.ReadIndexReply\x12J\n" +
 	"\bAnnounce\x12\x1f.fencepost.wire.AnnounceRequest\x1a\x1d.fencepost.wire.AnnounceReply\x12V\n" +
 	"\fHomePosition\x12#.fencepost.wire.HomePositionRequest\x1a!.fencepost.wire.HomePositionReply\x12>\n" +
-	"\x04Tell\x12\x1b.fencepost.wire.TellRequest\x1a\x19.fencepost.wire.TellReply\x12F\n" +
+	"\x04Tell\x12\x1b.fencepost.wire.TellRequest\x1a\x19.fencepost.wire.TellReply\x12D\n" +
+	"\x06Report\x12\x1d.fencepost.wire.ReportRequest\x1a\x1b.fencepost.wire.ReportReply\x12F\n" +
 	"\x06Follow\x12\x1d.fencepost.wire.FollowRequest\x1a\x1b.fencepost.wire.FollowReply0\x01\x12G\n" +
 	"\aKeyring\x12\x1e.fencepost.wire.KeyringRequest\x1a\x1c.fencepost.wire.KeyringReplyB2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
@@ -2434,93 +2726,100 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_cluster_proto_goTypes = []any{
 	(Hello_Kind)(0),             // 0: fencepost.wire.Hello.Kind
 	(TellReply_Outcome)(0),      // 1: fencepost.wire.TellReply.Outcome
-	(*Meta)(nil),                // 2: fencepost.wire.Meta
-	(*Hello)(nil),               // 3: fencepost.wire.Hello
-	(*SubmitRequest)(nil),       // 4: fencepost.wire.SubmitRequest
-	(*SubmitReply)(nil),         // 5: fencepost.wire.SubmitReply
-	(*Renewal)(nil),             // 6: fencepost.wire.Renewal
-	(*FenceRenewal)(nil),        // 7: fencepost.wire.FenceRenewal
-	(*SessionUp)(nil),           // 8: fencepost.wire.SessionUp
-	(*Bye)(nil),                 // 9: fencepost.wire.Bye
-	(*SessionDown)(nil),         // 10: fencepost.wire.SessionDown
-	(*Ended)(nil),               // 11: fencepost.wire.Ended
-	(*RenewRequest)(nil),        // 12: fencepost.wire.RenewRequest
-	(*RenewReply)(nil),          // 13: fencepost.wire.RenewReply
-	(*PingRequest)(nil),         // 14: fencepost.wire.PingRequest
-	(*PingReply)(nil),           // 15: fencepost.wire.PingReply
-	(*ProbeRequest)(nil),        // 16: fencepost.wire.ProbeRequest
-	(*ProbeReply)(nil),          // 17: fencepost.wire.ProbeReply
-	(*ReadIndexRequest)(nil),    // 18: fencepost.wire.ReadIndexRequest
-	(*ReadIndexReply)(nil),      // 19: fencepost.wire.ReadIndexReply
-	(*HomePositionRequest)(nil), // 20: fencepost.wire.HomePositionRequest
-	(*HomePositionReply)(nil),   // 21: fencepost.wire.HomePositionReply
-	(*TellRequest)(nil),         // 22: fencepost.wire.TellRequest
-	(*TellReply)(nil),           // 23: fencepost.wire.TellReply
-	(*AnnounceRequest)(nil),     // 24: fencepost.wire.AnnounceRequest
-	(*AnnounceReply)(nil),       // 25: fencepost.wire.AnnounceReply
-	(*FollowRequest)(nil),       // 26: fencepost.wire.FollowRequest
-	(*FollowReply)(nil),         // 27: fencepost.wire.FollowReply
-	(*SnapshotPart)(nil),        // 28: fencepost.wire.SnapshotPart
-	(*FedEntries)(nil),          // 29: fencepost.wire.FedEntries
-	(*FedEntry)(nil),            // 30: fencepost.wire.FedEntry
-	(*FeedStatus)(nil),          // 31: fencepost.wire.FeedStatus
-	(*KeyRing)(nil),             // 32: fencepost.wire.KeyRing
-	(*KeyringRequest)(nil),      // 33: fencepost.wire.KeyringRequest
-	(*KeyringReply)(nil),        // 34: fencepost.wire.KeyringReply
-	(Role)(0),                   // 35: fencepost.wire.Role
-	(*Command)(nil),             // 36: fencepost.wire.Command
-	(*Result)(nil),              // 37: fencepost.wire.Result
+	(ReportReply_Outcome)(0),    // 2: fencepost.wire.ReportReply.Outcome
+	(*Meta)(nil),                // 3: fencepost.wire.Meta
+	(*Hello)(nil),               // 4: fencepost.wire.Hello
+	(*SubmitRequest)(nil),       // 5: fencepost.wire.SubmitRequest
+	(*SubmitReply)(nil),         // 6: fencepost.wire.SubmitReply
+	(*Renewal)(nil),             // 7: fencepost.wire.Renewal
+	(*FenceRenewal)(nil),        // 8: fencepost.wire.FenceRenewal
+	(*SessionUp)(nil),           // 9: fencepost.wire.SessionUp
+	(*Bye)(nil),                 // 10: fencepost.wire.Bye
+	(*SessionDown)(nil),         // 11: fencepost.wire.SessionDown
+	(*Ended)(nil),               // 12: fencepost.wire.Ended
+	(*RenewRequest)(nil),        // 13: fencepost.wire.RenewRequest
+	(*RenewReply)(nil),          // 14: fencepost.wire.RenewReply
+	(*PingRequest)(nil),         // 15: fencepost.wire.PingRequest
+	(*PingReply)(nil),           // 16: fencepost.wire.PingReply
+	(*ProbeRequest)(nil),        // 17: fencepost.wire.ProbeRequest
+	(*ProbeReply)(nil),          // 18: fencepost.wire.ProbeReply
+	(*ReadIndexRequest)(nil),    // 19: fencepost.wire.ReadIndexRequest
+	(*ReadIndexReply)(nil),      // 20: fencepost.wire.ReadIndexReply
+	(*HomePositionRequest)(nil), // 21: fencepost.wire.HomePositionRequest
+	(*HomePositionReply)(nil),   // 22: fencepost.wire.HomePositionReply
+	(*TellRequest)(nil),         // 23: fencepost.wire.TellRequest
+	(*TellReply)(nil),           // 24: fencepost.wire.TellReply
+	(*AnnounceRequest)(nil),     // 25: fencepost.wire.AnnounceRequest
+	(*AnnounceReply)(nil),       // 26: fencepost.wire.AnnounceReply
+	(*FollowRequest)(nil),       // 27: fencepost.wire.FollowRequest
+	(*FollowReply)(nil),         // 28: fencepost.wire.FollowReply
+	(*SnapshotPart)(nil),        // 29: fencepost.wire.SnapshotPart
+	(*FedEntries)(nil),          // 30: fencepost.wire.FedEntries
+	(*FedEntry)(nil),            // 31: fencepost.wire.FedEntry
+	(*FeedStatus)(nil),          // 32: fencepost.wire.FeedStatus
+	(*KeyRing)(nil),             // 33: fencepost.wire.KeyRing
+	(*KeyringRequest)(nil),      // 34: fencepost.wire.KeyringRequest
+	(*KeyringReply)(nil),        // 35: fencepost.wire.KeyringReply
+	(*ReportRequest)(nil),       // 36: fencepost.wire.ReportRequest
+	(*Report)(nil),              // 37: fencepost.wire.Report
+	(*ReportReply)(nil),         // 38: fencepost.wire.ReportReply
+	(Role)(0),                   // 39: fencepost.wire.Role
+	(*Command)(nil),             // 40: fencepost.wire.Command
+	(*Result)(nil),              // 41: fencepost.wire.Result
 }
 var file_cluster_proto_depIdxs = []int32{
-	35, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
+	39, // 0: fencepost.wire.Meta.role:type_name -> fencepost.wire.Role
 	0,  // 1: fencepost.wire.Hello.kind:type_name -> fencepost.wire.Hello.Kind
-	36, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
-	37, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
-	7,  // 4: fencepost.wire.Renewal.fences:type_name -> fencepost.wire.FenceRenewal
-	6,  // 5: fencepost.wire.SessionUp.renewal:type_name -> fencepost.wire.Renewal
-	9,  // 6: fencepost.wire.SessionUp.bye:type_name -> fencepost.wire.Bye
-	13, // 7: fencepost.wire.SessionDown.ack:type_name -> fencepost.wire.RenewReply
-	11, // 8: fencepost.wire.SessionDown.ended:type_name -> fencepost.wire.Ended
-	7,  // 9: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
+	40, // 2: fencepost.wire.SubmitRequest.commands:type_name -> fencepost.wire.Command
+	41, // 3: fencepost.wire.SubmitReply.results:type_name -> fencepost.wire.Result
+	8,  // 4: fencepost.wire.Renewal.fences:type_name -> fencepost.wire.FenceRenewal
+	7,  // 5: fencepost.wire.SessionUp.renewal:type_name -> fencepost.wire.Renewal
+	10, // 6: fencepost.wire.SessionUp.bye:type_name -> fencepost.wire.Bye
+	14, // 7: fencepost.wire.SessionDown.ack:type_name -> fencepost.wire.RenewReply
+	12, // 8: fencepost.wire.SessionDown.ended:type_name -> fencepost.wire.Ended
+	8,  // 9: fencepost.wire.RenewReply.fences:type_name -> fencepost.wire.FenceRenewal
 	1,  // 10: fencepost.wire.TellReply.outcome:type_name -> fencepost.wire.TellReply.Outcome
-	28, // 11: fencepost.wire.FollowReply.snapshot:type_name -> fencepost.wire.SnapshotPart
-	29, // 12: fencepost.wire.FollowReply.entries:type_name -> fencepost.wire.FedEntries
-	31, // 13: fencepost.wire.FollowReply.status:type_name -> fencepost.wire.FeedStatus
-	30, // 14: fencepost.wire.FedEntries.entries:type_name -> fencepost.wire.FedEntry
-	32, // 15: fencepost.wire.KeyringRequest.put:type_name -> fencepost.wire.KeyRing
-	32, // 16: fencepost.wire.KeyringReply.ring:type_name -> fencepost.wire.KeyRing
-	4,  // 17: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
-	8,  // 18: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
-	12, // 19: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
-	14, // 20: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
-	16, // 21: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
-	18, // 22: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
-	24, // 23: fencepost.wire.Cluster.Announce:input_type -> fencepost.wire.AnnounceRequest
-	20, // 24: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
-	22, // 25: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
-	26, // 26: fencepost.wire.Cluster.Follow:input_type -> fencepost.wire.FollowRequest
-	33, // 27: fencepost.wire.Cluster.Keyring:input_type -> fencepost.wire.KeyringRequest
-	5,  // 28: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
-	10, // 29: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
-	13, // 30: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
-	15, // 31: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
-	17, // 32: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
-	19, // 33: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
-	25, // 34: fencepost.wire.Cluster.Announce:output_type -> fencepost.wire.AnnounceReply
-	21, // 35: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
-	23, // 36: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
-	27, // 37: fencepost.wire.Cluster.Follow:output_type -> fencepost.wire.FollowReply
-	34, // 38: fencepost.wire.Cluster.Keyring:output_type -> fencepost.wire.KeyringReply
-	28, // [28:39] is the sub-list for method output_type
-	17, // [17:28] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	29, // 11: fencepost.wire.FollowReply.snapshot:type_name -> fencepost.wire.SnapshotPart
+	30, // 12: fencepost.wire.FollowReply.entries:type_name -> fencepost.wire.FedEntries
+	32, // 13: fencepost.wire.FollowReply.status:type_name -> fencepost.wire.FeedStatus
+	31, // 14: fencepost.wire.FedEntries.entries:type_name -> fencepost.wire.FedEntry
+	33, // 15: fencepost.wire.KeyringRequest.put:type_name -> fencepost.wire.KeyRing
+	33, // 16: fencepost.wire.KeyringReply.ring:type_name -> fencepost.wire.KeyRing
+	2,  // 17: fencepost.wire.ReportReply.outcome:type_name -> fencepost.wire.ReportReply.Outcome
+	5,  // 18: fencepost.wire.Cluster.Submit:input_type -> fencepost.wire.SubmitRequest
+	9,  // 19: fencepost.wire.Cluster.Session:input_type -> fencepost.wire.SessionUp
+	13, // 20: fencepost.wire.Cluster.Renew:input_type -> fencepost.wire.RenewRequest
+	15, // 21: fencepost.wire.Cluster.Ping:input_type -> fencepost.wire.PingRequest
+	17, // 22: fencepost.wire.Cluster.Probe:input_type -> fencepost.wire.ProbeRequest
+	19, // 23: fencepost.wire.Cluster.ReadIndex:input_type -> fencepost.wire.ReadIndexRequest
+	25, // 24: fencepost.wire.Cluster.Announce:input_type -> fencepost.wire.AnnounceRequest
+	21, // 25: fencepost.wire.Cluster.HomePosition:input_type -> fencepost.wire.HomePositionRequest
+	23, // 26: fencepost.wire.Cluster.Tell:input_type -> fencepost.wire.TellRequest
+	36, // 27: fencepost.wire.Cluster.Report:input_type -> fencepost.wire.ReportRequest
+	27, // 28: fencepost.wire.Cluster.Follow:input_type -> fencepost.wire.FollowRequest
+	34, // 29: fencepost.wire.Cluster.Keyring:input_type -> fencepost.wire.KeyringRequest
+	6,  // 30: fencepost.wire.Cluster.Submit:output_type -> fencepost.wire.SubmitReply
+	11, // 31: fencepost.wire.Cluster.Session:output_type -> fencepost.wire.SessionDown
+	14, // 32: fencepost.wire.Cluster.Renew:output_type -> fencepost.wire.RenewReply
+	16, // 33: fencepost.wire.Cluster.Ping:output_type -> fencepost.wire.PingReply
+	18, // 34: fencepost.wire.Cluster.Probe:output_type -> fencepost.wire.ProbeReply
+	20, // 35: fencepost.wire.Cluster.ReadIndex:output_type -> fencepost.wire.ReadIndexReply
+	26, // 36: fencepost.wire.Cluster.Announce:output_type -> fencepost.wire.AnnounceReply
+	22, // 37: fencepost.wire.Cluster.HomePosition:output_type -> fencepost.wire.HomePositionReply
+	24, // 38: fencepost.wire.Cluster.Tell:output_type -> fencepost.wire.TellReply
+	38, // 39: fencepost.wire.Cluster.Report:output_type -> fencepost.wire.ReportReply
+	28, // 40: fencepost.wire.Cluster.Follow:output_type -> fencepost.wire.FollowReply
+	35, // 41: fencepost.wire.Cluster.Keyring:output_type -> fencepost.wire.KeyringReply
+	30, // [30:42] is the sub-list for method output_type
+	18, // [18:30] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -2547,8 +2846,8 @@ func file_cluster_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   33,
+			NumEnums:      3,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	Cluster_Announce_FullMethodName     = "/fencepost.wire.Cluster/Announce"
 	Cluster_HomePosition_FullMethodName = "/fencepost.wire.Cluster/HomePosition"
 	Cluster_Tell_FullMethodName         = "/fencepost.wire.Cluster/Tell"
+	Cluster_Report_FullMethodName       = "/fencepost.wire.Cluster/Report"
 	Cluster_Follow_FullMethodName       = "/fencepost.wire.Cluster/Follow"
 	Cluster_Keyring_FullMethodName      = "/fencepost.wire.Cluster/Keyring"
 )
@@ -57,6 +58,8 @@ type ClusterClient interface {
 	HomePosition(ctx context.Context, in *HomePositionRequest, opts ...grpc.CallOption) (*HomePositionReply, error)
 	// Tell delivers a host app's message to one member, at most once.
 	Tell(ctx context.Context, in *TellRequest, opts ...grpc.CallOption) (*TellReply, error)
+	// Report brings what a watchdog says that it saw; the leader looks itself.
+	Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (*ReportReply, error)
 	// Follow feeds the log to a member that is not in the Raft configuration: what lies after its position, as a snapshot
 	// when that is not kept any more, then each entry as it is applied here. Only who follows the log itself serves.
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowReply], error)
@@ -165,6 +168,16 @@ func (c *clusterClient) Tell(ctx context.Context, in *TellRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *clusterClient) Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (*ReportReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportReply)
+	err := c.cc.Invoke(ctx, Cluster_Report_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[1], Cluster_Follow_FullMethodName, cOpts...)
@@ -219,6 +232,8 @@ type ClusterServer interface {
 	HomePosition(context.Context, *HomePositionRequest) (*HomePositionReply, error)
 	// Tell delivers a host app's message to one member, at most once.
 	Tell(context.Context, *TellRequest) (*TellReply, error)
+	// Report brings what a watchdog says that it saw; the leader looks itself.
+	Report(context.Context, *ReportRequest) (*ReportReply, error)
 	// Follow feeds the log to a member that is not in the Raft configuration: what lies after its position, as a snapshot
 	// when that is not kept any more, then each entry as it is applied here. Only who follows the log itself serves.
 	Follow(*FollowRequest, grpc.ServerStreamingServer[FollowReply]) error
@@ -260,6 +275,9 @@ func (UnimplementedClusterServer) HomePosition(context.Context, *HomePositionReq
 }
 func (UnimplementedClusterServer) Tell(context.Context, *TellRequest) (*TellReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Tell not implemented")
+}
+func (UnimplementedClusterServer) Report(context.Context, *ReportRequest) (*ReportReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Report not implemented")
 }
 func (UnimplementedClusterServer) Follow(*FollowRequest, grpc.ServerStreamingServer[FollowReply]) error {
 	return status.Error(codes.Unimplemented, "method Follow not implemented")
@@ -439,6 +457,24 @@ func _Cluster_Tell_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Report_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Report(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Report_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Report(ctx, req.(*ReportRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_Follow_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(FollowRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -506,6 +542,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Tell",
 			Handler:    _Cluster_Tell_Handler,
+		},
+		{
+			MethodName: "Report",
+			Handler:    _Cluster_Report_Handler,
 		},
 		{
 			MethodName: "Keyring",

@@ -259,6 +259,7 @@ const (
 	Code_CODE_UNKNOWN_COMMAND  Code = 18
 	Code_CODE_NO_CHANGE        Code = 19 // done already by an earlier command
 	Code_CODE_FORBIDDEN        Code = 20 // the sender may not issue this, or not for that run
+	Code_CODE_FORGOTTEN        Code = 21 // OpenRun: the home was burnt when its node was forgotten
 )
 
 // Enum value maps for Code.
@@ -285,6 +286,7 @@ var (
 		18: "CODE_UNKNOWN_COMMAND",
 		19: "CODE_NO_CHANGE",
 		20: "CODE_FORBIDDEN",
+		21: "CODE_FORGOTTEN",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":      0,
@@ -308,6 +310,7 @@ var (
 		"CODE_UNKNOWN_COMMAND":  18,
 		"CODE_NO_CHANGE":        19,
 		"CODE_FORBIDDEN":        20,
+		"CODE_FORGOTTEN":        21,
 	}
 )
 
@@ -603,6 +606,7 @@ type Command struct {
 	//	*Command_AnnounceGroup
 	//	*Command_Lead
 	//	*Command_NoteQuiesced
+	//	*Command_SetDetail
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -957,6 +961,15 @@ func (x *Command) GetNoteQuiesced() *NoteQuiesced {
 	return nil
 }
 
+func (x *Command) GetSetDetail() *SetDetail {
+	if x != nil {
+		if x, ok := x.Op.(*Command_SetDetail); ok {
+			return x.SetDetail
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -1081,6 +1094,10 @@ type Command_NoteQuiesced struct {
 	NoteQuiesced *NoteQuiesced `protobuf:"bytes,47,opt,name=note_quiesced,json=noteQuiesced,proto3,oneof"`
 }
 
+type Command_SetDetail struct {
+	SetDetail *SetDetail `protobuf:"bytes,48,opt,name=set_detail,json=setDetail,proto3,oneof"`
+}
+
 func (*Command_FormGroup) isCommand_Op() {}
 
 func (*Command_Rebase) isCommand_Op() {}
@@ -1140,6 +1157,8 @@ func (*Command_AnnounceGroup) isCommand_Op() {}
 func (*Command_Lead) isCommand_Op() {}
 
 func (*Command_NoteQuiesced) isCommand_Op() {}
+
+func (*Command_SetDetail) isCommand_Op() {}
 
 type Settings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3190,9 +3209,12 @@ func (x *ReplaceHome) GetNode() string {
 	return ""
 }
 
+// ForgetNode removes what is kept of a node that has no open run and nothing to recover. burn: its home is never let in
+// again; else it may come back as a newcomer.
 type ForgetNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Burn          bool                   `protobuf:"varint,2,opt,name=burn,proto3" json:"burn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3232,6 +3254,13 @@ func (x *ForgetNode) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *ForgetNode) GetBurn() bool {
+	if x != nil {
+		return x.Burn
+	}
+	return false
 }
 
 type HomePosition struct {
@@ -3588,6 +3617,67 @@ func (x *NoteQuiesced) GetRun() []byte {
 	return nil
 }
 
+// SetDetail sets or removes one of the issuing run's details.
+type SetDetail struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Remove        bool                   `protobuf:"varint,3,opt,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetDetail) Reset() {
+	*x = SetDetail{}
+	mi := &file_command_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetDetail) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetDetail) ProtoMessage() {}
+
+func (x *SetDetail) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetDetail.ProtoReflect.Descriptor instead.
+func (*SetDetail) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *SetDetail) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *SetDetail) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *SetDetail) GetRemove() bool {
+	if x != nil {
+		return x.Remove
+	}
+	return false
+}
+
 // Result answers one command.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3605,7 +3695,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_command_proto_msgTypes[43]
+	mi := &file_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3617,7 +3707,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[43]
+	mi := &file_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3630,7 +3720,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{43}
+	return file_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Result) GetCode() Code {
@@ -3697,7 +3787,7 @@ const file_command_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
 	"\bcommands\x18\x02 \x03(\v2\x17.fencepost.wire.CommandR\bcommands\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x03R\x04time\"\x9d\x0f\n" +
+	"\x04time\x18\x03 \x01(\x03R\x04time\"\xd9\x0f\n" +
 	"\aCommand\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\fR\x06client\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -3740,7 +3830,9 @@ const file_command_proto_rawDesc = "" +
 	"\x0fchange_settings\x18, \x01(\v2\x1e.fencepost.wire.ChangeSettingsH\x00R\x0echangeSettings\x12F\n" +
 	"\x0eannounce_group\x18- \x01(\v2\x1d.fencepost.wire.AnnounceGroupH\x00R\rannounceGroup\x12*\n" +
 	"\x04lead\x18. \x01(\v2\x14.fencepost.wire.LeadH\x00R\x04lead\x12C\n" +
-	"\rnote_quiesced\x18/ \x01(\v2\x1c.fencepost.wire.NoteQuiescedH\x00R\fnoteQuiescedB\x04\n" +
+	"\rnote_quiesced\x18/ \x01(\v2\x1c.fencepost.wire.NoteQuiescedH\x00R\fnoteQuiesced\x12:\n" +
+	"\n" +
+	"set_detail\x180 \x01(\v2\x19.fencepost.wire.SetDetailH\x00R\tsetDetailB\x04\n" +
 	"\x02op\"c\n" +
 	"\bSettings\x124\n" +
 	"\bselector\x18\x01 \x01(\x0e2\x18.fencepost.wire.SelectorR\bselector\x12!\n" +
@@ -3900,10 +3992,11 @@ const file_command_proto_rawDesc = "" +
 	"\x03run\x18\x02 \x01(\fR\x03run\x12\x10\n" +
 	"\x03why\x18\x03 \x01(\tR\x03why\"!\n" +
 	"\vReplaceHome\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\" \n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"4\n" +
 	"\n" +
 	"ForgetNode\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\"L\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04burn\x18\x02 \x01(\bR\x04burn\"L\n" +
 	"\fHomePosition\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04home\x18\x02 \x01(\fR\x04home\x12\x14\n" +
@@ -3931,7 +4024,11 @@ const file_command_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\" \n" +
 	"\fNoteQuiesced\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\fR\x03run\"\xe7\x01\n" +
+	"\x03run\x18\x01 \x01(\fR\x03run\"K\n" +
+	"\tSetDetail\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12\x16\n" +
+	"\x06remove\x18\x03 \x01(\bR\x06remove\"\xe7\x01\n" +
 	"\x06Result\x12(\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x14.fencepost.wire.CodeR\x04code\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x1a\n" +
@@ -3963,7 +4060,7 @@ const file_command_proto_rawDesc = "" +
 	"\tExclusion\x12\x19\n" +
 	"\x15EXCLUSION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEXCLUSION_TOKEN\x10\x01\x12\x13\n" +
-	"\x0fEXCLUSION_LEASE\x10\x02*\xae\x03\n" +
+	"\x0fEXCLUSION_LEASE\x10\x02*\xc2\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aCODE_OK\x10\x01\x12\x0f\n" +
@@ -3987,7 +4084,8 @@ const file_command_proto_rawDesc = "" +
 	"\x10CODE_QUARANTINED\x10\x11\x12\x18\n" +
 	"\x14CODE_UNKNOWN_COMMAND\x10\x12\x12\x12\n" +
 	"\x0eCODE_NO_CHANGE\x10\x13\x12\x12\n" +
-	"\x0eCODE_FORBIDDEN\x10\x14B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
+	"\x0eCODE_FORBIDDEN\x10\x14\x12\x12\n" +
+	"\x0eCODE_FORGOTTEN\x10\x15B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
 var (
 	file_command_proto_rawDescOnce sync.Once
@@ -4002,7 +4100,7 @@ func file_command_proto_rawDescGZIP() []byte {
 }
 
 var file_command_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_command_proto_goTypes = []any{
 	(Role)(0),                 // 0: fencepost.wire.Role
 	(Evidence)(0),             // 1: fencepost.wire.Evidence
@@ -4055,8 +4153,9 @@ var file_command_proto_goTypes = []any{
 	(*AnnounceGroup)(nil),     // 48: fencepost.wire.AnnounceGroup
 	(*Lead)(nil),              // 49: fencepost.wire.Lead
 	(*NoteQuiesced)(nil),      // 50: fencepost.wire.NoteQuiesced
-	(*Result)(nil),            // 51: fencepost.wire.Result
-	nil,                       // 52: fencepost.wire.OpenRun.DetailsEntry
+	(*SetDetail)(nil),         // 51: fencepost.wire.SetDetail
+	(*Result)(nil),            // 52: fencepost.wire.Result
+	nil,                       // 53: fencepost.wire.OpenRun.DetailsEntry
 }
 var file_command_proto_depIdxs = []int32{
 	9,  // 0: fencepost.wire.Entry.commands:type_name -> fencepost.wire.Command
@@ -4090,42 +4189,43 @@ var file_command_proto_depIdxs = []int32{
 	48, // 28: fencepost.wire.Command.announce_group:type_name -> fencepost.wire.AnnounceGroup
 	49, // 29: fencepost.wire.Command.lead:type_name -> fencepost.wire.Lead
 	50, // 30: fencepost.wire.Command.note_quiesced:type_name -> fencepost.wire.NoteQuiesced
-	2,  // 31: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
-	10, // 32: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
-	2,  // 33: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
-	3,  // 34: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
-	0,  // 35: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
-	13, // 36: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
-	52, // 37: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
-	15, // 38: fencepost.wire.OpenRun.orders:type_name -> fencepost.wire.CandidateOrder
-	1,  // 39: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
-	15, // 40: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
-	13, // 41: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
-	20, // 42: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
-	23, // 43: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
-	24, // 44: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
-	25, // 45: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
-	20, // 46: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
-	22, // 47: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
-	21, // 48: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
-	20, // 49: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
-	5,  // 50: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
-	25, // 51: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
-	25, // 52: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
-	35, // 53: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 54: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 55: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 56: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
-	44, // 57: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
-	10, // 58: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
-	6,  // 59: fencepost.wire.AnnounceGroup.kind:type_name -> fencepost.wire.AnnounceGroup.Kind
-	7,  // 60: fencepost.wire.AnnounceGroup.phase:type_name -> fencepost.wire.AnnounceGroup.Phase
-	4,  // 61: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	51, // 31: fencepost.wire.Command.set_detail:type_name -> fencepost.wire.SetDetail
+	2,  // 32: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
+	10, // 33: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
+	2,  // 34: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
+	3,  // 35: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
+	0,  // 36: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
+	13, // 37: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
+	53, // 38: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
+	15, // 39: fencepost.wire.OpenRun.orders:type_name -> fencepost.wire.CandidateOrder
+	1,  // 40: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
+	15, // 41: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
+	13, // 42: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
+	20, // 43: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
+	23, // 44: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
+	24, // 45: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
+	25, // 46: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
+	20, // 47: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
+	22, // 48: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
+	21, // 49: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
+	20, // 50: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
+	5,  // 51: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
+	25, // 52: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
+	25, // 53: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
+	35, // 54: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 55: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 56: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
+	35, // 57: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
+	44, // 58: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
+	10, // 59: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
+	6,  // 60: fencepost.wire.AnnounceGroup.kind:type_name -> fencepost.wire.AnnounceGroup.Kind
+	7,  // 61: fencepost.wire.AnnounceGroup.phase:type_name -> fencepost.wire.AnnounceGroup.Phase
+	4,  // 62: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
+	63, // [63:63] is the sub-list for method output_type
+	63, // [63:63] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_command_proto_init() }
@@ -4164,6 +4264,7 @@ func file_command_proto_init() {
 		(*Command_AnnounceGroup)(nil),
 		(*Command_Lead)(nil),
 		(*Command_NoteQuiesced)(nil),
+		(*Command_SetDetail)(nil),
 	}
 	file_command_proto_msgTypes[14].OneofWrappers = []any{
 		(*Condition_VersionIs)(nil),
@@ -4177,7 +4278,7 @@ func file_command_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_command_proto_rawDesc), len(file_command_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   45,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

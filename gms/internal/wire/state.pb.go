@@ -155,7 +155,7 @@ func (x RecoveryStep_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RecoveryStep_Kind.Descriptor instead.
 func (RecoveryStep_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{10, 0}
+	return file_state_proto_rawDescGZIP(), []int{11, 0}
 }
 
 // Snapshot is the whole replicated state; lists are sorted, so that equal states have equal bytes.
@@ -183,6 +183,7 @@ type Snapshot struct {
 	Term          uint64                 `protobuf:"varint,20,opt,name=term,proto3" json:"term,omitempty"`                                                                // its Raft term
 	UnderWay      AnnounceGroup_Kind     `protobuf:"varint,21,opt,name=under_way,json=underWay,proto3,enum=fencepost.wire.AnnounceGroup_Kind" json:"under_way,omitempty"` // a start or shutdown of the whole group that was announced and has not ended
 	UnderWaySince uint64                 `protobuf:"varint,22,opt,name=under_way_since,json=underWaySince,proto3" json:"under_way_since,omitempty"`                       // position of its announcement
+	Burnt         []*BurntHome           `protobuf:"bytes,23,rep,name=burnt,proto3" json:"burnt,omitempty"`                                                               // the last 1,000, oldest first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -371,6 +372,13 @@ func (x *Snapshot) GetUnderWaySince() uint64 {
 	return 0
 }
 
+func (x *Snapshot) GetBurnt() []*BurntHome {
+	if x != nil {
+		return x.Burnt
+	}
+	return nil
+}
+
 // Node is what stays of a node between its runs.
 type Node struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -381,6 +389,7 @@ type Node struct {
 	LastRun       []byte                 `protobuf:"bytes,5,opt,name=last_run,json=lastRun,proto3" json:"last_run,omitempty"`
 	Position      uint64                 `protobuf:"varint,6,opt,name=position,proto3" json:"position,omitempty"` // last Raft index its home is known to hold
 	Replaced      bool                   `protobuf:"varint,7,opt,name=replaced,proto3" json:"replaced,omitempty"` // an operator allows another home
+	Gone          int64                  `protobuf:"varint,8,opt,name=gone,proto3" json:"gone,omitempty"`         // time of the entry that closed its last run, 0 while one is open or when it did not say
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -464,6 +473,74 @@ func (x *Node) GetReplaced() bool {
 	return false
 }
 
+func (x *Node) GetGone() int64 {
+	if x != nil {
+		return x.Gone
+	}
+	return 0
+}
+
+// BurntHome is the home of a node that was forgotten for good.
+type BurntHome struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Home          []byte                 `protobuf:"bytes,1,opt,name=home,proto3" json:"home,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Position      uint64                 `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"` // when it was
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BurntHome) Reset() {
+	*x = BurntHome{}
+	mi := &file_state_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BurntHome) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BurntHome) ProtoMessage() {}
+
+func (x *BurntHome) ProtoReflect() protoreflect.Message {
+	mi := &file_state_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BurntHome.ProtoReflect.Descriptor instead.
+func (*BurntHome) Descriptor() ([]byte, []int) {
+	return file_state_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BurntHome) GetHome() []byte {
+	if x != nil {
+		return x.Home
+	}
+	return nil
+}
+
+func (x *BurntHome) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *BurntHome) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
 type Run struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Open          *OpenRun               `protobuf:"bytes,1,opt,name=open,proto3" json:"open,omitempty"`
@@ -481,7 +558,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_state_proto_msgTypes[2]
+	mi := &file_state_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +570,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[2]
+	mi := &file_state_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +583,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{2}
+	return file_state_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Run) GetOpen() *OpenRun {
@@ -583,7 +660,7 @@ type ReadyView struct {
 
 func (x *ReadyView) Reset() {
 	*x = ReadyView{}
-	mi := &file_state_proto_msgTypes[3]
+	mi := &file_state_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +672,7 @@ func (x *ReadyView) String() string {
 func (*ReadyView) ProtoMessage() {}
 
 func (x *ReadyView) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[3]
+	mi := &file_state_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +685,7 @@ func (x *ReadyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadyView.ProtoReflect.Descriptor instead.
 func (*ReadyView) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{3}
+	return file_state_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReadyView) GetVersion() uint64 {
@@ -637,7 +714,7 @@ type ReadyMember struct {
 
 func (x *ReadyMember) Reset() {
 	*x = ReadyMember{}
-	mi := &file_state_proto_msgTypes[4]
+	mi := &file_state_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +726,7 @@ func (x *ReadyMember) String() string {
 func (*ReadyMember) ProtoMessage() {}
 
 func (x *ReadyMember) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[4]
+	mi := &file_state_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +739,7 @@ func (x *ReadyMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadyMember.ProtoReflect.Descriptor instead.
 func (*ReadyMember) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{4}
+	return file_state_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReadyMember) GetRun() []byte {
@@ -703,7 +780,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_state_proto_msgTypes[5]
+	mi := &file_state_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +792,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[5]
+	mi := &file_state_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +805,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{5}
+	return file_state_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *View) GetVersion() uint64 {
@@ -757,7 +834,7 @@ type CacheEntry struct {
 
 func (x *CacheEntry) Reset() {
 	*x = CacheEntry{}
-	mi := &file_state_proto_msgTypes[6]
+	mi := &file_state_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +846,7 @@ func (x *CacheEntry) String() string {
 func (*CacheEntry) ProtoMessage() {}
 
 func (x *CacheEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[6]
+	mi := &file_state_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +859,7 @@ func (x *CacheEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheEntry.ProtoReflect.Descriptor instead.
 func (*CacheEntry) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{6}
+	return file_state_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CacheEntry) GetKey() *CacheKey {
@@ -825,7 +902,7 @@ type LockState struct {
 
 func (x *LockState) Reset() {
 	*x = LockState{}
-	mi := &file_state_proto_msgTypes[7]
+	mi := &file_state_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +914,7 @@ func (x *LockState) String() string {
 func (*LockState) ProtoMessage() {}
 
 func (x *LockState) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[7]
+	mi := &file_state_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +927,7 @@ func (x *LockState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockState.ProtoReflect.Descriptor instead.
 func (*LockState) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{7}
+	return file_state_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LockState) GetName() string {
@@ -898,7 +975,7 @@ type ClaimState struct {
 
 func (x *ClaimState) Reset() {
 	*x = ClaimState{}
-	mi := &file_state_proto_msgTypes[8]
+	mi := &file_state_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +987,7 @@ func (x *ClaimState) String() string {
 func (*ClaimState) ProtoMessage() {}
 
 func (x *ClaimState) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[8]
+	mi := &file_state_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1000,7 @@ func (x *ClaimState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimState.ProtoReflect.Descriptor instead.
 func (*ClaimState) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{8}
+	return file_state_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ClaimState) GetComponent() string {
@@ -1014,7 +1091,7 @@ type Recovery struct {
 
 func (x *Recovery) Reset() {
 	*x = Recovery{}
-	mi := &file_state_proto_msgTypes[9]
+	mi := &file_state_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1103,7 @@ func (x *Recovery) String() string {
 func (*Recovery) ProtoMessage() {}
 
 func (x *Recovery) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[9]
+	mi := &file_state_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1116,7 @@ func (x *Recovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recovery.ProtoReflect.Descriptor instead.
 func (*Recovery) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{9}
+	return file_state_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Recovery) GetComponent() string {
@@ -1177,7 +1254,7 @@ type RecoveryStep struct {
 
 func (x *RecoveryStep) Reset() {
 	*x = RecoveryStep{}
-	mi := &file_state_proto_msgTypes[10]
+	mi := &file_state_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1266,7 @@ func (x *RecoveryStep) String() string {
 func (*RecoveryStep) ProtoMessage() {}
 
 func (x *RecoveryStep) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[10]
+	mi := &file_state_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1279,7 @@ func (x *RecoveryStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoveryStep.ProtoReflect.Descriptor instead.
 func (*RecoveryStep) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{10}
+	return file_state_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RecoveryStep) GetKind() RecoveryStep_Kind {
@@ -1265,7 +1342,7 @@ type EndedRecovery struct {
 
 func (x *EndedRecovery) Reset() {
 	*x = EndedRecovery{}
-	mi := &file_state_proto_msgTypes[11]
+	mi := &file_state_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1354,7 @@ func (x *EndedRecovery) String() string {
 func (*EndedRecovery) ProtoMessage() {}
 
 func (x *EndedRecovery) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[11]
+	mi := &file_state_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1367,7 @@ func (x *EndedRecovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRecovery.ProtoReflect.Descriptor instead.
 func (*EndedRecovery) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{11}
+	return file_state_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EndedRecovery) GetRecovery() *Recovery {
@@ -1326,7 +1403,7 @@ type MaintenanceFence struct {
 
 func (x *MaintenanceFence) Reset() {
 	*x = MaintenanceFence{}
-	mi := &file_state_proto_msgTypes[12]
+	mi := &file_state_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1415,7 @@ func (x *MaintenanceFence) String() string {
 func (*MaintenanceFence) ProtoMessage() {}
 
 func (x *MaintenanceFence) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[12]
+	mi := &file_state_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1428,7 @@ func (x *MaintenanceFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MaintenanceFence.ProtoReflect.Descriptor instead.
 func (*MaintenanceFence) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{12}
+	return file_state_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MaintenanceFence) GetComponent() string {
@@ -1395,7 +1472,7 @@ type Client struct {
 
 func (x *Client) Reset() {
 	*x = Client{}
-	mi := &file_state_proto_msgTypes[13]
+	mi := &file_state_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1484,7 @@ func (x *Client) String() string {
 func (*Client) ProtoMessage() {}
 
 func (x *Client) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[13]
+	mi := &file_state_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1497,7 @@ func (x *Client) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Client.ProtoReflect.Descriptor instead.
 func (*Client) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{13}
+	return file_state_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Client) GetId() []byte {
@@ -1468,7 +1545,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_state_proto_msgTypes[14]
+	mi := &file_state_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1557,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[14]
+	mi := &file_state_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1570,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{14}
+	return file_state_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Answer) GetSeq() uint64 {
@@ -1523,7 +1600,7 @@ type OrphanedItem struct {
 
 func (x *OrphanedItem) Reset() {
 	*x = OrphanedItem{}
-	mi := &file_state_proto_msgTypes[15]
+	mi := &file_state_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1612,7 @@ func (x *OrphanedItem) String() string {
 func (*OrphanedItem) ProtoMessage() {}
 
 func (x *OrphanedItem) ProtoReflect() protoreflect.Message {
-	mi := &file_state_proto_msgTypes[15]
+	mi := &file_state_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1625,7 @@ func (x *OrphanedItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrphanedItem.ProtoReflect.Descriptor instead.
 func (*OrphanedItem) Descriptor() ([]byte, []int) {
-	return file_state_proto_rawDescGZIP(), []int{15}
+	return file_state_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OrphanedItem) GetComponent() string {
@@ -1583,7 +1660,7 @@ var File_state_proto protoreflect.FileDescriptor
 
 const file_state_proto_rawDesc = "" +
 	"\n" +
-	"\vstate.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xc5\a\n" +
+	"\vstate.proto\x12\x0efencepost.wire\x1a\rcommand.proto\"\xf6\a\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
@@ -1611,7 +1688,8 @@ const file_state_proto_rawDesc = "" +
 	"\x06leader\x18\x13 \x01(\tR\x06leader\x12\x12\n" +
 	"\x04term\x18\x14 \x01(\x04R\x04term\x12?\n" +
 	"\tunder_way\x18\x15 \x01(\x0e2\".fencepost.wire.AnnounceGroup.KindR\bunderWay\x12&\n" +
-	"\x0funder_way_since\x18\x16 \x01(\x04R\runderWaySince\"\xbb\x01\n" +
+	"\x0funder_way_since\x18\x16 \x01(\x04R\runderWaySince\x12/\n" +
+	"\x05burnt\x18\x17 \x03(\v2\x19.fencepost.wire.BurntHomeR\x05burnt\"\xcf\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04home\x18\x02 \x01(\fR\x04home\x12\x19\n" +
@@ -1620,7 +1698,12 @@ const file_state_proto_rawDesc = "" +
 	"last_epoch\x18\x04 \x01(\x04R\tlastEpoch\x12\x19\n" +
 	"\blast_run\x18\x05 \x01(\fR\alastRun\x12\x1a\n" +
 	"\bposition\x18\x06 \x01(\x04R\bposition\x12\x1a\n" +
-	"\breplaced\x18\a \x01(\bR\breplaced\"\x98\x02\n" +
+	"\breplaced\x18\a \x01(\bR\breplaced\x12\x12\n" +
+	"\x04gone\x18\b \x01(\x03R\x04gone\"O\n" +
+	"\tBurntHome\x12\x12\n" +
+	"\x04home\x18\x01 \x01(\fR\x04home\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1a\n" +
+	"\bposition\x18\x03 \x01(\x04R\bposition\"\x98\x02\n" +
 	"\x03Run\x12+\n" +
 	"\x04open\x18\x01 \x01(\v2\x17.fencepost.wire.OpenRunR\x04open\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -1755,68 +1838,70 @@ func file_state_proto_rawDescGZIP() []byte {
 }
 
 var file_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_state_proto_goTypes = []any{
 	(RecoveryState)(0),       // 0: fencepost.wire.RecoveryState
 	(RecoveryStep_Kind)(0),   // 1: fencepost.wire.RecoveryStep.Kind
 	(*Snapshot)(nil),         // 2: fencepost.wire.Snapshot
 	(*Node)(nil),             // 3: fencepost.wire.Node
-	(*Run)(nil),              // 4: fencepost.wire.Run
-	(*ReadyView)(nil),        // 5: fencepost.wire.ReadyView
-	(*ReadyMember)(nil),      // 6: fencepost.wire.ReadyMember
-	(*View)(nil),             // 7: fencepost.wire.View
-	(*CacheEntry)(nil),       // 8: fencepost.wire.CacheEntry
-	(*LockState)(nil),        // 9: fencepost.wire.LockState
-	(*ClaimState)(nil),       // 10: fencepost.wire.ClaimState
-	(*Recovery)(nil),         // 11: fencepost.wire.Recovery
-	(*RecoveryStep)(nil),     // 12: fencepost.wire.RecoveryStep
-	(*EndedRecovery)(nil),    // 13: fencepost.wire.EndedRecovery
-	(*MaintenanceFence)(nil), // 14: fencepost.wire.MaintenanceFence
-	(*Client)(nil),           // 15: fencepost.wire.Client
-	(*Answer)(nil),           // 16: fencepost.wire.Answer
-	(*OrphanedItem)(nil),     // 17: fencepost.wire.OrphanedItem
-	(*Settings)(nil),         // 18: fencepost.wire.Settings
-	(AnnounceGroup_Kind)(0),  // 19: fencepost.wire.AnnounceGroup.Kind
-	(*OpenRun)(nil),          // 20: fencepost.wire.OpenRun
-	(Evidence)(0),            // 21: fencepost.wire.Evidence
-	(Role)(0),                // 22: fencepost.wire.Role
-	(*CacheKey)(nil),         // 23: fencepost.wire.CacheKey
-	(*FenceHeld)(nil),        // 24: fencepost.wire.FenceHeld
-	(*Result)(nil),           // 25: fencepost.wire.Result
+	(*BurntHome)(nil),        // 4: fencepost.wire.BurntHome
+	(*Run)(nil),              // 5: fencepost.wire.Run
+	(*ReadyView)(nil),        // 6: fencepost.wire.ReadyView
+	(*ReadyMember)(nil),      // 7: fencepost.wire.ReadyMember
+	(*View)(nil),             // 8: fencepost.wire.View
+	(*CacheEntry)(nil),       // 9: fencepost.wire.CacheEntry
+	(*LockState)(nil),        // 10: fencepost.wire.LockState
+	(*ClaimState)(nil),       // 11: fencepost.wire.ClaimState
+	(*Recovery)(nil),         // 12: fencepost.wire.Recovery
+	(*RecoveryStep)(nil),     // 13: fencepost.wire.RecoveryStep
+	(*EndedRecovery)(nil),    // 14: fencepost.wire.EndedRecovery
+	(*MaintenanceFence)(nil), // 15: fencepost.wire.MaintenanceFence
+	(*Client)(nil),           // 16: fencepost.wire.Client
+	(*Answer)(nil),           // 17: fencepost.wire.Answer
+	(*OrphanedItem)(nil),     // 18: fencepost.wire.OrphanedItem
+	(*Settings)(nil),         // 19: fencepost.wire.Settings
+	(AnnounceGroup_Kind)(0),  // 20: fencepost.wire.AnnounceGroup.Kind
+	(*OpenRun)(nil),          // 21: fencepost.wire.OpenRun
+	(Evidence)(0),            // 22: fencepost.wire.Evidence
+	(Role)(0),                // 23: fencepost.wire.Role
+	(*CacheKey)(nil),         // 24: fencepost.wire.CacheKey
+	(*FenceHeld)(nil),        // 25: fencepost.wire.FenceHeld
+	(*Result)(nil),           // 26: fencepost.wire.Result
 }
 var file_state_proto_depIdxs = []int32{
-	18, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
+	19, // 0: fencepost.wire.Snapshot.settings:type_name -> fencepost.wire.Settings
 	3,  // 1: fencepost.wire.Snapshot.nodes:type_name -> fencepost.wire.Node
-	4,  // 2: fencepost.wire.Snapshot.runs:type_name -> fencepost.wire.Run
-	7,  // 3: fencepost.wire.Snapshot.views:type_name -> fencepost.wire.View
-	8,  // 4: fencepost.wire.Snapshot.cache:type_name -> fencepost.wire.CacheEntry
-	9,  // 5: fencepost.wire.Snapshot.locks:type_name -> fencepost.wire.LockState
-	10, // 6: fencepost.wire.Snapshot.claims:type_name -> fencepost.wire.ClaimState
-	11, // 7: fencepost.wire.Snapshot.recoveries:type_name -> fencepost.wire.Recovery
-	14, // 8: fencepost.wire.Snapshot.maintenance:type_name -> fencepost.wire.MaintenanceFence
-	15, // 9: fencepost.wire.Snapshot.clients:type_name -> fencepost.wire.Client
-	13, // 10: fencepost.wire.Snapshot.ended:type_name -> fencepost.wire.EndedRecovery
-	17, // 11: fencepost.wire.Snapshot.orphaned:type_name -> fencepost.wire.OrphanedItem
-	5,  // 12: fencepost.wire.Snapshot.ready_views:type_name -> fencepost.wire.ReadyView
-	19, // 13: fencepost.wire.Snapshot.under_way:type_name -> fencepost.wire.AnnounceGroup.Kind
-	20, // 14: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
-	21, // 15: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
-	6,  // 16: fencepost.wire.ReadyView.members:type_name -> fencepost.wire.ReadyMember
-	22, // 17: fencepost.wire.ReadyMember.role:type_name -> fencepost.wire.Role
-	23, // 18: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
-	24, // 19: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
-	0,  // 20: fencepost.wire.Recovery.state:type_name -> fencepost.wire.RecoveryState
-	21, // 21: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
-	12, // 22: fencepost.wire.Recovery.steps:type_name -> fencepost.wire.RecoveryStep
-	1,  // 23: fencepost.wire.RecoveryStep.kind:type_name -> fencepost.wire.RecoveryStep.Kind
-	11, // 24: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
-	16, // 25: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
-	25, // 26: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	5,  // 2: fencepost.wire.Snapshot.runs:type_name -> fencepost.wire.Run
+	8,  // 3: fencepost.wire.Snapshot.views:type_name -> fencepost.wire.View
+	9,  // 4: fencepost.wire.Snapshot.cache:type_name -> fencepost.wire.CacheEntry
+	10, // 5: fencepost.wire.Snapshot.locks:type_name -> fencepost.wire.LockState
+	11, // 6: fencepost.wire.Snapshot.claims:type_name -> fencepost.wire.ClaimState
+	12, // 7: fencepost.wire.Snapshot.recoveries:type_name -> fencepost.wire.Recovery
+	15, // 8: fencepost.wire.Snapshot.maintenance:type_name -> fencepost.wire.MaintenanceFence
+	16, // 9: fencepost.wire.Snapshot.clients:type_name -> fencepost.wire.Client
+	14, // 10: fencepost.wire.Snapshot.ended:type_name -> fencepost.wire.EndedRecovery
+	18, // 11: fencepost.wire.Snapshot.orphaned:type_name -> fencepost.wire.OrphanedItem
+	6,  // 12: fencepost.wire.Snapshot.ready_views:type_name -> fencepost.wire.ReadyView
+	20, // 13: fencepost.wire.Snapshot.under_way:type_name -> fencepost.wire.AnnounceGroup.Kind
+	4,  // 14: fencepost.wire.Snapshot.burnt:type_name -> fencepost.wire.BurntHome
+	21, // 15: fencepost.wire.Run.open:type_name -> fencepost.wire.OpenRun
+	22, // 16: fencepost.wire.Run.evidence:type_name -> fencepost.wire.Evidence
+	7,  // 17: fencepost.wire.ReadyView.members:type_name -> fencepost.wire.ReadyMember
+	23, // 18: fencepost.wire.ReadyMember.role:type_name -> fencepost.wire.Role
+	24, // 19: fencepost.wire.CacheEntry.key:type_name -> fencepost.wire.CacheKey
+	25, // 20: fencepost.wire.ClaimState.adopted:type_name -> fencepost.wire.FenceHeld
+	0,  // 21: fencepost.wire.Recovery.state:type_name -> fencepost.wire.RecoveryState
+	22, // 22: fencepost.wire.Recovery.evidence:type_name -> fencepost.wire.Evidence
+	13, // 23: fencepost.wire.Recovery.steps:type_name -> fencepost.wire.RecoveryStep
+	1,  // 24: fencepost.wire.RecoveryStep.kind:type_name -> fencepost.wire.RecoveryStep.Kind
+	12, // 25: fencepost.wire.EndedRecovery.recovery:type_name -> fencepost.wire.Recovery
+	17, // 26: fencepost.wire.Client.answers:type_name -> fencepost.wire.Answer
+	26, // 27: fencepost.wire.Answer.result:type_name -> fencepost.wire.Result
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_state_proto_init() }
@@ -1831,7 +1916,7 @@ func file_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_state_proto_rawDesc), len(file_state_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
