@@ -153,6 +153,25 @@ func (g *Group) Feeder() string {
 	return g.guide.feeder
 }
 
+// Server is one home's place in the Raft configuration.
+type Server struct {
+	Node, Home string // Home: its id in hex
+	Voter      bool
+}
+
+// Servers lists the Raft configuration as this node's log knows it, dead members included; nothing on a node that is fed.
+func (g *Group) Servers() []Server {
+	if !g.follows() {
+		return nil
+	}
+	var list []Server
+	for _, s := range g.cons.Configuration().Servers {
+		p := parseServer(s.ID, s.Voter)
+		list = append(list, Server{Node: p.node, Home: p.home, Voter: p.voter})
+	}
+	return list
+}
+
 // Follows tells whether this node's home is in the Raft configuration, as a voter or a follower; a member beyond those is
 // fed by one of them, and sees and does the same.
 func (g *Group) Follows() bool { return g.follows() }

@@ -19,6 +19,8 @@ func (o *observer) take(n *Node, changes []state.Change) {
 		case state.RunClosed:
 			o.closings = append(o.closings, closing{Node: c.Run.Node(), Run: c.Run.ID.String(), Evidence: c.Run.Evidence, At: time.Now()})
 			o.judgeClosing(n, c.Run)
+		case state.NodeForgotten:
+			o.forgotten[c.Node] = c.Burnt
 		case state.RecoveryEnded:
 			id, _ := state.RunIDOf(c.Recovery.GetRun())
 			k := recovered{c.Recovery.GetComponent(), id.String()}

@@ -16,17 +16,18 @@ type observer struct {
 	fail  func(text string)
 	lease func(owner *Node, r state.Run) // judges a lease, on a goroutine of its own
 
-	mu       sync.Mutex
-	resting  bool
-	news     chan struct{} // closed and replaced at each entry
-	entries  map[place][32]byte
-	followed map[*Node]*follower
-	runs     map[state.RunID]*Node // by whom it was opened
-	closings []closing
-	releases map[recovered]int
-	trouble  map[*Node]time.Time     // when the node's last pause has ended; zero time while it lasts
-	cut      map[[2]string]time.Time // by IP: when the last cut of this link has ended; zero time while it lasts
-	leaders  map[*Node]time.Time     // when each last applied an entry first
+	mu        sync.Mutex
+	resting   bool
+	news      chan struct{} // closed and replaced at each entry
+	entries   map[place][32]byte
+	followed  map[*Node]*follower
+	runs      map[state.RunID]*Node // by whom it was opened
+	closings  []closing
+	releases  map[recovered]int
+	forgotten map[string]bool         // nodes that were forgotten; true: for good
+	trouble   map[*Node]time.Time     // when the node's last pause has ended; zero time while it lasts
+	cut       map[[2]string]time.Time // by IP: when the last cut of this link has ended; zero time while it lasts
+	leaders   map[*Node]time.Time     // when each last applied an entry first
 }
 
 // follower is one replica's way through the log.
@@ -55,7 +56,7 @@ type recovered struct{ Component, Run string }
 func newObserver(w *World) *observer {
 	o := &observer{
 		w: w, news: make(chan struct{}), entries: map[place][32]byte{}, followed: map[*Node]*follower{},
-		runs: map[state.RunID]*Node{}, releases: map[recovered]int{}, trouble: map[*Node]time.Time{}, cut: map[[2]string]time.Time{}, leaders: map[*Node]time.Time{},
+		runs: map[state.RunID]*Node{}, releases: map[recovered]int{}, forgotten: map[string]bool{}, trouble: map[*Node]time.Time{}, cut: map[[2]string]time.Time{}, leaders: map[*Node]time.Time{},
 	}
 	o.fail = func(text string) { w.t.Error(text) }
 	o.lease = o.judgeLease
@@ -118,6 +119,14 @@ func (o *observer) follow(n *Node, index uint64, m *state.Machine, snapshot bool
 		o.broken("invariant 1: %s went from index %d, view %d to index %d, view %d", n.Name, f.index, f.view, index, view)
 	}
 	f.index, f.view = index, view
+}
+
+// forgot tells whether a node was forgotten, and whether for good.
+func (o *observer) forgot(node string) (forgotten, forGood bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	forGood, forgotten = o.forgotten[node]
+	return forgotten, forGood
 }
 
 // releasedOf tells how often the recovery of a component of a run has ended.
