@@ -27,7 +27,7 @@ func voiceOf(method string) (voice, bool) {
 	switch method {
 	case "Submit", "Session", "Tell", "HomePosition":
 		return voiceOwn, true
-	case "Announce", "Renew":
+	case "Announce", "Renew", "Report":
 		return voiceSigned, true
 	case "Ping", "Probe", "ReadIndex", "Follow", "Keyring":
 		return voiceNone, true

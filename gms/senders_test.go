@@ -66,6 +66,11 @@ func ownVoices() map[string]func(context.Context, impostor) string {
 			r, err := x.client.Announce(ctx, &wire.AnnounceRequest{Obituary: append(forged, make([]byte, 64)...)})
 			return said(err == nil && r.GetTaken(), r)
 		},
+		"Report": func(ctx context.Context, x impostor) string {
+			encoded, _ := proto.Marshal(&wire.Report{By: x.run, Seq: 1, Run: x.run})
+			r, err := x.client.Report(ctx, &wire.ReportRequest{Report: encoded, Signature: make([]byte, 64), PassedOn: true})
+			return said(err == nil && r.GetOutcome() != wire.ReportReply_OUTCOME_REFUSED, r)
+		},
 		"Renew": func(ctx context.Context, x impostor) string {
 			encoded, _ := proto.Marshal(&wire.Renewal{Run: x.run, Seq: 1 << 40})
 			for _, signature := range [][]byte{nil, make([]byte, 64)} {

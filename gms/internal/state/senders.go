@@ -40,7 +40,7 @@ func (m *Machine) isOf(run RunID, node string) bool {
 // ofRun tells whether only a run can give the command.
 func ofRun(c *wire.Command) bool {
 	switch c.GetOp().(type) {
-	case *wire.Command_SetReady, *wire.Command_AnnounceGroup, *wire.Command_RegisterComponent, *wire.Command_Lock, *wire.Command_Unlock,
+	case *wire.Command_SetReady, *wire.Command_SetDetail, *wire.Command_AnnounceGroup, *wire.Command_RegisterComponent, *wire.Command_Lock, *wire.Command_Unlock,
 		*wire.Command_Claim, *wire.Command_Adopt, *wire.Command_RaiseFence, *wire.Command_LowerFence, *wire.Command_Acquire,
 		*wire.Command_Release, *wire.Command_FailRecovery:
 		return true

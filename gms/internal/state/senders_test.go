@@ -18,7 +18,7 @@ var sendersOf = map[string]string{
 	"forget_node": "any", "cache_txn": "any", "end_claim": "any",
 	"open_run": "own", "close_run": "own", "set_ready": "own", "register_component": "own", "announce_group": "own",
 	"lock": "own", "unlock": "own", "claim": "own", "adopt": "own", "raise_fence": "own", "lower_fence": "own",
-	"acquire": "own", "release": "own", "fail_recovery": "own",
+	"acquire": "own", "release": "own", "fail_recovery": "own", "set_detail": "own",
 }
 
 // ops makes one empty command of each kind.
