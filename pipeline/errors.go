@@ -16,6 +16,7 @@ import (
 var (
 	errStopping = component.ErrStopping
 	errCorrupt  = errors.New("object is not what the manifest says")
+	errManifest = errors.New("manifest cannot be used")
 	errEmpty    = errors.New("dump is empty")
 	errExpired  = errors.New("restore was not begun in time")
 )

@@ -76,6 +76,9 @@ func (a *attempt) wholeCopy(ctx context.Context, entry ledger.Backup) (picked, [
 			err = fmt.Errorf("%w: it is void, or of another backup", errCorrupt)
 		}
 		if err == nil {
+			err = a.cfg.Catalog.trusts(ctx, m)
+		}
+		if err == nil {
 			return picked{name: c.Storage, store: st, manifest: m}, raw, nil
 		}
 		errs = append(errs, &storageError{name: c.Storage, err: err})

@@ -31,10 +31,10 @@ func readManifest(ctx context.Context, st storage.Storage, backup string, token 
 	}
 	m, err := DecodeManifest(bytes.NewReader(text))
 	if err != nil {
-		return stored{}, err
+		return stored{}, fmt.Errorf("%w: %w", errManifest, err)
 	}
 	if m.Backup != backup || m.Token != token {
-		return stored{}, fmt.Errorf("manifest of backup %s, token %d: it says %s, %d", backup, token, m.Backup, m.Token)
+		return stored{}, fmt.Errorf("%w: that of backup %s, token %d, says %s, %d", errManifest, backup, token, m.Backup, m.Token)
 	}
 	return stored{Manifest: m, Text: text, Version: info.Version}, nil
 }

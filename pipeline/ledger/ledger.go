@@ -272,6 +272,9 @@ type Backups interface {
 	// EditBackup changes the mark of an entry and returns it. It needs no claim. edit is pure; it may be called more than
 	// once. ErrNotFound; ErrFinal when the backup is being deleted or gone.
 	EditBackup(ctx context.Context, id string, edit func(Mark) Mark) (Backup, error)
+	// ImportBackup inserts the entry of a completed backup that was found in storages; ErrExists when there is an entry
+	// of that id, in whatever state. It needs no claim.
+	ImportBackup(ctx context.Context, b Backup) error
 }
 
 // Ledger keeps tasks and backups. Every implementation passes ledgertest.Run. Methods are safe for concurrent use and

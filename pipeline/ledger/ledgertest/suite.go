@@ -41,6 +41,7 @@ func Run(t *testing.T, factory Factory) {
 		{"TwoDeletesRace", twoDeletesRace},
 		{"EditsKeepAndAreKept", editsKeepAndAreKept},
 		{"Pages", pages},
+		{"Imports", imports},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
