@@ -28,6 +28,8 @@ type Operator interface {
 	DropRecovery(ctx context.Context, r api.DropRecovery) (api.Recovery, error)
 	RaiseFence(ctx context.Context, f api.FenceName) (api.Fence, error)
 	LowerFence(ctx context.Context, f api.LowerFence) (api.Fence, error)
+	ForgetNode(ctx context.Context, n api.NodeName) (api.Node, error)
+	ReplaceNode(ctx context.Context, n api.NodeName) (api.Node, error)
 }
 
 // Tasks is what is being, was, and will be done.

@@ -193,6 +193,14 @@ func (f *fake) RaiseFence(_ context.Context, w api.FenceName) (api.Fence, error)
 	return api.Fence{Component: w.Component, Node: w.Node, Token: 7, State: api.FenceMaintenance}, f.err
 }
 
+func (f *fake) ForgetNode(_ context.Context, n api.NodeName) (api.Node, error) {
+	return api.Node{Node: n.Node, State: api.NodeForgotten}, f.err
+}
+
+func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) {
+	return api.Node{Node: n.Node, State: api.NodeReplaceable}, f.err
+}
+
 func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error) {
 	if w.Force {
 		return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceAppointed, Problem: w.Why}, f.err

@@ -31,6 +31,8 @@ func NewHandler(b Backend) http.Handler {
 	mux.HandleFunc("POST "+api.PathRecoveries+"/drop", write(h, h.dropRecovery))
 	mux.HandleFunc("POST "+api.PathFences, write(h, h.raiseFence))
 	mux.HandleFunc("POST "+api.PathFences+"/lower", write(h, h.lowerFence))
+	mux.HandleFunc("POST "+api.PathNodes+"/forget", write(h, h.forgetNode))
+	mux.HandleFunc("POST "+api.PathNodes+"/replace", write(h, h.replaceNode))
 	mux.HandleFunc("GET "+api.PathTasks, read(h, h.tasks))
 	mux.HandleFunc("GET "+api.PathTasks+"/{id}", read(h, func(r *http.Request) (api.Task, error) { return b.Tasks.Task(r.Context(), r.PathValue("id")) }))
 	mux.HandleFunc("POST "+api.PathTasks+"/{id}/cancel", write(h, h.cancel))

@@ -80,6 +80,15 @@ func TestRoutes(t *testing.T) {
 	check("lower", lowered.State, err, api.FenceLowered)
 	forced, err := c.LowerFence(ctx, api.LowerFence{FenceName: fence, Token: 9, Force: true, Why: "hung"})
 	check("force", forced.State+" "+forced.Problem, err, "appointed hung")
+	forgotten, err := c.ForgetNode(ctx, api.NodeName{Node: "n3"})
+	check("forget", forgotten, err, api.Node{Node: "n3", State: api.NodeForgotten})
+	replaced, err := c.ReplaceNode(ctx, api.NodeName{Node: "n3"})
+	check("replace", replaced, err, api.Node{Node: "n3", State: api.NodeReplaceable})
+	for _, f := range []func(context.Context, api.NodeName) (api.Node, error){c.ForgetNode, c.ReplaceNode} {
+		if _, err := f(ctx, api.NodeName{}); err == nil {
+			t.Error("a request that names no node was accepted")
+		}
+	}
 }
 
 // TestDecisionsNameWhatTheyMean: nothing is decided by a request that leaves out what it is about.

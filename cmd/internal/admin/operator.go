@@ -46,3 +46,17 @@ func (h *handler) lowerFence(r *http.Request, want api.LowerFence) (api.Fence, e
 	}
 	return h.Operator.LowerFence(r.Context(), want)
 }
+
+func (h *handler) forgetNode(r *http.Request, want api.NodeName) (api.Node, error) {
+	if err := missing("node", want.Node); err != nil {
+		return api.Node{}, err
+	}
+	return h.Operator.ForgetNode(r.Context(), want)
+}
+
+func (h *handler) replaceNode(r *http.Request, want api.NodeName) (api.Node, error) {
+	if err := missing("node", want.Node); err != nil {
+		return api.Node{}, err
+	}
+	return h.Operator.ReplaceNode(r.Context(), want)
+}

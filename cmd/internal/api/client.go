@@ -20,6 +20,7 @@ const (
 	PathMembers    = "/v1/members"
 	PathView       = "/v1/view"
 	PathFences     = "/v1/fences"
+	PathNodes      = "/v1/nodes"
 	PathRecoveries = "/v1/recoveries"
 	PathTasks      = "/v1/tasks"
 	PathBackups    = "/v1/backups"
@@ -110,6 +111,16 @@ func (c *Client) RaiseFence(ctx context.Context, f FenceName) (Fence, error) {
 // LowerFence lowers a maintenance fence, or takes a recovery's fence from its holder; it returns what is there then.
 func (c *Client) LowerFence(ctx context.Context, f LowerFence) (Fence, error) {
 	return post[Fence](ctx, c, PathFences+"/lower", f)
+}
+
+// ForgetNode removes a node for good; its run must be closed and recovered.
+func (c *Client) ForgetNode(ctx context.Context, n NodeName) (Node, error) {
+	return post[Node](ctx, c, PathNodes+"/forget", n)
+}
+
+// ReplaceNode lets a node come back with another home, once.
+func (c *Client) ReplaceNode(ctx context.Context, n NodeName) (Node, error) {
+	return post[Node](ctx, c, PathNodes+"/replace", n)
 }
 
 // Tasks lists tasks.

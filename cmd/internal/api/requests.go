@@ -128,6 +128,11 @@ type LowerFence struct {
 	Why   string `json:"why,omitempty"` // one sentence, kept in the log
 }
 
+// NodeName says which node is meant.
+type NodeName struct {
+	Node string `json:"node"`
+}
+
 func setBool(q url.Values, key string, value bool) {
 	if value {
 		q.Set(key, "true")

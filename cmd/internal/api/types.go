@@ -29,11 +29,24 @@ type Member struct {
 	Suspected   bool       `json:"suspected"`
 	Leader      bool       `json:"leader"`
 	Voter       bool       `json:"voter"`
+	Fed         bool       `json:"fed"`  // another member brings it the log: it is no voter and no follower
 	Self        bool       `json:"self"` // the member that answers
 	GossipAddr  string     `json:"gossip_addr"`
 	ClusterAddr string     `json:"cluster_addr"`
 	Components  []string   `json:"components"`
 	JoinedAt    *time.Time `json:"joined_at,omitempty"` // when this member saw it join, by its own clock
+}
+
+// States of a node that an operator has decided about.
+const (
+	NodeForgotten   = "forgotten"   // its home is refused for good
+	NodeReplaceable = "replaceable" // its next run may come from another home
+)
+
+// Node is what was decided about a node.
+type Node struct {
+	Node  string `json:"node"`
+	State string `json:"state"`
 }
 
 // View is the agreed list of members.

@@ -93,7 +93,7 @@ func (p people) View(ctx context.Context) (api.View, error) {
 	for _, m := range g.Members() {
 		v.Members = append(v.Members, api.Member{
 			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: memberState(m), Ready: m.Ready, Suspected: m.Suspected,
-			Leader: m.Leader, Voter: m.Voter, Self: m.Run == self, GossipAddr: m.Gossip, ClusterAddr: m.Cluster, Components: m.Components,
+			Leader: m.Leader, Voter: m.Voter, Fed: m.Fed, Self: m.Run == self, GossipAddr: m.Gossip, ClusterAddr: m.Cluster, Components: m.Components,
 			JoinedAt: p.a.times.of(joined(m.Run)),
 		})
 	}

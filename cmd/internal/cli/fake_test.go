@@ -35,7 +35,7 @@ func newFake() *fake {
 	f.view = api.View{Version: 1042, Leader: "n1", Members: []api.Member{
 		{Node: "n1", Run: runA, Epoch: 1007, Role: "core", State: "ready", Ready: true, Leader: true, Voter: true, Self: true,
 			GossipAddr: "127.0.0.1:7946", ClusterAddr: "127.0.0.1:7947", Components: []string{"backup", "restore"}, JoinedAt: before(26 * time.Hour)},
-		{Node: "n3", Run: runC, Epoch: 1009, Role: "witness", Suspected: true, Voter: true,
+		{Node: "n3", Run: runC, Epoch: 1009, Role: "witness", Suspected: true, Fed: true,
 			GossipAddr: "127.0.0.1:7966", ClusterAddr: "127.0.0.1:7967", Components: []string{}, JoinedAt: before(3 * time.Minute)},
 	}}
 	f.tasks = []api.Task{
@@ -159,6 +159,20 @@ func (f *fake) RaiseFence(_ context.Context, w api.FenceName) (api.Fence, error)
 	}
 	return api.Fence{Component: w.Component, Node: w.Node, Holder: "n1", HolderRun: runA, Token: 80, State: api.FenceMaintenance, Tried: []string{},
 		WaitingFor: "n1 to lower it"}, nil
+}
+
+func (f *fake) ForgetNode(_ context.Context, n api.NodeName) (api.Node, error) {
+	switch n.Node {
+	case "n2":
+		return api.Node{Node: "n2", State: api.NodeForgotten}, nil
+	case "n1":
+		return api.Node{}, &api.Error{Code: api.CodeBusy, Message: "forget n1: held by another: a run of the node is open", Hint: "stop the node first"}
+	}
+	return api.Node{}, &api.Error{Code: api.CodeNotFound, Message: "forget " + n.Node + ": not found: the node is not known"}
+}
+
+func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) {
+	return api.Node{Node: n.Node, State: api.NodeReplaceable}, nil
 }
 
 func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error) {

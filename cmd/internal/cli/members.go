@@ -17,21 +17,33 @@ func (r *root) membersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "members",
 		Short: "List the members of the group",
-		Long:  "List the members of the group. The leader has a *, the node that answers is marked \"this\".",
-		Args:  arguments(0, 0),
+		Long: "List the members of the group. The leader has a *, the node that answers is marked \"this\". LOG is a member's part in\n" +
+			"the log: it votes, follows, or is fed by one of those.",
+		Args: arguments(0, 0),
 	}
 	return live(r, cmd, func([]string) string { return api.PathMembers }, func(m []api.Member) output { return membersOutput(m) })
 }
 
 func (m membersOutput) text(w io.Writer, now time.Time) {
-	t := table{heading: []string{"NODE", "", "STATE", "ROLE", "VOTER", "RUN", "EPOCH", "GOSSIP", "CLUSTER", "COMPONENTS", "JOINED"}, none: "no members"}
+	t := table{heading: []string{"NODE", "", "STATE", "ROLE", "LOG", "RUN", "EPOCH", "GOSSIP", "CLUSTER", "COMPONENTS", "JOINED"}, none: "no members"}
 	for _, x := range m {
 		t.rows = append(t.rows, []string{
-			x.Node, marks(x), memberState(x), x.Role, yes(x.Voter), short(x.Run), number(x.Epoch),
+			x.Node, marks(x), memberState(x), x.Role, logPart(x), short(x.Run), number(x.Epoch),
 			x.GossipAddr, x.ClusterAddr, strings.Join(x.Components, ","), ago(x.JoinedAt, now),
 		})
 	}
 	t.write(w)
+}
+
+// logPart is a member's part in the log.
+func logPart(m api.Member) string {
+	switch {
+	case m.Voter:
+		return "votes"
+	case m.Fed:
+		return "fed"
+	}
+	return "follows"
 }
 
 func marks(m api.Member) string {

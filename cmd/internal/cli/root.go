@@ -92,7 +92,7 @@ func (r *root) command() *cobra.Command {
 	cmd.PersistentFlags().StringVarP(&r.format, "output", "o", "text", "text or json")
 	cmd.PersistentFlags().StringVar(&r.socket, "socket", "", "admin socket of the daemon (default $FENCEPOST_SOCKET, else "+configs.Default().Admin.Socket+")")
 	cmd.AddCommand(
-		r.initCommand(), r.certsCommand(), r.statusCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(),
+		r.initCommand(), r.certsCommand(), r.statusCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(), r.nodeCommand(),
 		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.verifyCommand(), r.cancelCommand(), r.storageCommand(), r.envCommand(), r.versionCommand(),
 	)
 	return cmd
