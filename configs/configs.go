@@ -12,6 +12,8 @@ type Config struct {
 	Home string `yaml:"home"`
 	// Group is the name of the group that the node forms or joins. Default fencepost.
 	Group string `yaml:"group"`
+	// Role is what the node takes part in. Default core.
+	Role Role `yaml:"role"`
 	// Bootstrap are the names of the nodes that form a new group, the same list on all of
 	// them. Default: see BootstrapNodes.
 	Bootstrap []string `yaml:"bootstrap"`
@@ -36,6 +38,17 @@ type Config struct {
 	Storages   []Storage   `yaml:"storages"`
 	Log        Log         `yaml:"log"`
 }
+
+// Role is what a node takes part in.
+type Role string
+
+// Roles. Only core members and witnesses vote and may found a group.
+const (
+	RoleCore      Role = "core"      // all
+	RoleSpectator Role = "spectator" // sees all and plans; makes, restores and recovers nothing
+	RoleWitness   Role = "witness"   // only votes, for two members that need a third vote
+	RoleWatchdog  Role = "watchdog"  // only reports deaths
+)
 
 // Profile is a named set of time-outs. The lease TTL is how long a silent run is waited
 // for; a proven death is noticed at once in all of them.

@@ -8,6 +8,7 @@ func Default() Config {
 	return Config{
 		Home:      "/var/lib/fencepost",
 		Group:     "fencepost",
+		Role:      RoleCore,
 		Bootstrap: []string{},
 		Seeds:     []string{},
 		Profile:   ProfilePatient,

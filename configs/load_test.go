@@ -104,7 +104,7 @@ log: {level: debug, format: json}
 		t.Fatal(err)
 	}
 	want := &Config{
-		Node: "n2", Home: "/srv/n2", Group: "shop", Bootstrap: []string{"n1", "n2"},
+		Node: "n2", Home: "/srv/n2", Group: "shop", Role: RoleCore, Bootstrap: []string{"n1", "n2"},
 		Seeds: []string{"127.0.0.1:1", "[::1]:2"}, Profile: ProfileLocal,
 		Gossip: Port{"127.0.0.1:0", "127.0.0.1:9"}, Cluster: Port{Bind: "[::1]:7"},
 		Admin:    Admin{"/srv/n2.sock"},

@@ -53,6 +53,7 @@ func (c *Config) checkIdentity(ps *problems) {
 	if len(c.Admin.Socket) > maxSocket {
 		ps.add("admin.socket", "is %d bytes long, at most %d work everywhere: choose a shorter path", len(c.Admin.Socket), maxSocket)
 	}
+	checkOneOf(ps, "role", c.Role, RoleCore, RoleSpectator, RoleWitness, RoleWatchdog)
 	checkOneOf(ps, "profile", c.Profile, ProfileLocal, ProfileLAN, ProfileWAN, ProfilePatient)
 	checkOneOf(ps, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	checkOneOf(ps, "log.format", c.Log.Format, "text", "json")
@@ -70,6 +71,9 @@ func (c *Config) checkForming(ps *problems) {
 	}
 	if len(c.Bootstrap) > 0 && len(c.Seeds) == 0 && !slices.Contains(c.Bootstrap, c.Node) {
 		ps.add("bootstrap", "does not name this node %q, and there are no seeds to join: add the name or a seed", c.Node)
+	}
+	if (c.Role == RoleSpectator || c.Role == RoleWatchdog) && slices.Contains(c.BootstrapNodes(), c.Node) {
+		ps.add("role", "is %s, which cannot found a group: take %q out of bootstrap, and give seeds to join", c.Role, c.Node)
 	}
 	for i, seed := range c.Seeds {
 		at := fmt.Sprintf("seeds[%d]", i)

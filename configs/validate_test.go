@@ -39,6 +39,13 @@ func TestBounds(t *testing.T) {
 		{"home missing", func(c *Config) { c.Home = "" }, "home: is missing"},
 		{"home relative", func(c *Config) { c.Home = "data" }, `home: is "data", want an absolute path`},
 		{"profile", func(c *Config) { c.Profile = "fast" }, `profile: is "fast", want one of local, lan, wan, patient`},
+		{"role", func(c *Config) { c.Role = "king" }, `role: is "king", want one of core, spectator, witness, watchdog`},
+		{"a witness founds", func(c *Config) { c.Role = RoleWitness }, ""},
+		{"a spectator founds alone", func(c *Config) { c.Role = RoleSpectator }, `role: is spectator, which cannot found`},
+		{"a watchdog founds", func(c *Config) {
+			c.Role, c.Bootstrap, c.Seeds = RoleWatchdog, []string{"n1", "n2"}, []string{"127.0.0.1:1"}
+		}, `role: is watchdog, which cannot found`},
+		{"a spectator joins", func(c *Config) { c.Role, c.Seeds = RoleSpectator, []string{"127.0.0.1:1"} }, ""},
 		{"socket relative", func(c *Config) { c.Admin.Socket = "x.sock" }, "admin.socket: is"},
 		{"socket of 103", func(c *Config) { c.Admin.Socket = "/" + strings.Repeat("a", 102) }, ""},
 		{"socket of 104", func(c *Config) { c.Admin.Socket = "/" + strings.Repeat("a", 103) }, "admin.socket: is 104 bytes long"},

@@ -36,6 +36,7 @@ type App struct {
 	state    string // as api.Status.State
 	work     *work  // nil until the node stands and its storages are checked
 	err      error
+	looked   bool  // it has no work to begin, and stands
 	waits    error // what a node that is not ready waits for
 	cleanups []cleanup
 	cancel   context.CancelFunc
@@ -99,7 +100,7 @@ func (a *App) groupConfig() (gms.Config, error) {
 	}
 	return gms.Config{
 		GossipKeys: keys, Certificates: certificates(c),
-		Group: c.Group, Node: c.Node, Home: c.Home, Bootstrap: c.Bootstrap, Seeds: c.Seeds,
+		Group: c.Group, Node: c.Node, Home: c.Home, Role: signals.Role(c.Role), ReapAfter: c.Raft.ReapAfter, Bootstrap: c.Bootstrap, Seeds: c.Seeds,
 		Gossip:  gms.Endpoint{Bind: c.Gossip.Bind, Advertise: c.Gossip.Advertise},
 		Cluster: gms.Endpoint{Bind: c.Cluster.Bind, Advertise: c.Cluster.Advertise},
 		Timing:  timing, Voters: c.Raft.Voters, Followers: c.Raft.Followers, SnapshotThreshold: uint64(c.Raft.SnapshotThreshold),
@@ -164,6 +165,9 @@ func (a *App) join(ctx context.Context) error {
 	if err := a.group.AwaitStanding(ctx); err != nil {
 		return err
 	}
+	if a.cfg.Role != configs.RoleCore {
+		return a.look(ctx)
+	}
 	if err := addSigner(ctx, a.group, a.cfg.Node); err != nil {
 		return fmt.Errorf("have the group know this node's key: %w", err)
 	}
@@ -198,6 +202,28 @@ func (a *App) join(ctx context.Context) error {
 	a.work = w
 	a.mu.Unlock()
 	return a.awaitFences(ctx)
+}
+
+// look is all that a node does that is no core member: a spectator shows what there is and plans what others do.
+func (a *App) look(ctx context.Context) error {
+	if a.cfg.Role == configs.RoleSpectator {
+		if err := a.keepSigners(); err != nil {
+			return err
+		}
+		w, _, err := a.makeWork(ctx)
+		if err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.work = w
+		a.mu.Unlock()
+	}
+	a.mu.Lock()
+	a.looked = true
+	a.mu.Unlock()
+	a.setState("ready")
+	a.log.Info("app: ready", "role", string(a.cfg.Role))
+	return a.group.SetReady(ctx, true)
 }
 
 // awaitFences says in the state and the log how long a restarted node waits for its former run's recoveries.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -117,6 +118,9 @@ type jobs struct{ a *App }
 func (j jobs) now() (*work, error) {
 	j.a.mu.Lock()
 	defer j.a.mu.Unlock()
+	if role := j.a.cfg.Role; role == configs.RoleWitness || role == configs.RoleWatchdog {
+		return nil, &api.Error{Code: api.CodeUnavailable, Message: "this node is a " + string(role) + ": it neither shows nor plans work", Hint: "ask a core member or a spectator"}
+	}
 	if j.a.work == nil {
 		return nil, &api.Error{Code: api.CodeUnavailable, Message: "this node has not joined its group yet (it is " + j.a.state + ")", Hint: "see `fencepost status`"}
 	}

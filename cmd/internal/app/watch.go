@@ -115,7 +115,7 @@ func leave(child *warden.Child, stood bool, err error) error {
 func (a *App) stood() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.work != nil
+	return a.work != nil || a.looked
 }
 
 // wardenSays are closed when the warden is gone for good, and when the environment has failed.
