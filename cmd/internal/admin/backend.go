@@ -61,6 +61,12 @@ type Keeping interface {
 	ReplicateBackup(ctx context.Context, id string, r api.ReplicateBackup) (api.Task, error)
 }
 
+// Storages looks into what lies in the storages. Methods take as long as that does.
+type Storages interface {
+	CheckStorage(ctx context.Context, name string, r api.CheckStorage) ([]api.Finding, error)
+	RebuildCatalog(ctx context.Context, r api.RebuildCatalog) ([]api.Backup, error)
+}
+
 // Backend is everything that the handler shows and asks. All fields are required, but
 // for Translate and Logger.
 type Backend struct {
@@ -71,6 +77,7 @@ type Backend struct {
 	Backups    Backups
 	Requests   Requests
 	Keeping    Keeping
+	Storages   Storages
 	// Watch gives a channel that receives after any change of what the others show
 	// (coalesced: a hint, not a count), until ctx ends.
 	Watch func(ctx context.Context) <-chan struct{}

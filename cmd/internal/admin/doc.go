@@ -1,7 +1,7 @@
 // Package admin answers the admin API of package api: an http.Handler over a few small
 // interfaces, and a server that puts it on a unix socket.
 //
-//	h := admin.NewHandler(admin.Backend{Members: g, Recoveries: g, Operator: g, Tasks: b, Backups: b, Requests: b, Keeping: b, Watch: watch, Translate: translate})
+//	h := admin.NewHandler(admin.Backend{Members: g, Recoveries: g, Operator: g, Tasks: b, Backups: b, Requests: b, Keeping: b, Storages: b, Watch: watch, Translate: translate})
 //	s := admin.NewServer(socket, h, logger)
 //	err := s.Start()
 //	...

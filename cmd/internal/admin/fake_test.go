@@ -118,7 +118,7 @@ func (f *fake) Restore(_ context.Context, r api.RestoreBackup) (api.Task, error)
 }
 
 func (f *fake) backend() Backend {
-	return Backend{Members: f, Recoveries: f, Operator: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Watch: f.watch}
+	return Backend{Members: f, Recoveries: f, Operator: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.
@@ -206,6 +206,14 @@ func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error
 		return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceAppointed, Problem: w.Why}, f.err
 	}
 	return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceLowered}, f.err
+}
+
+func (f *fake) CheckStorage(_ context.Context, name string, r api.CheckStorage) ([]api.Finding, error) {
+	return []api.Finding{{Storage: name, Kind: "partial", Backup: "b1", Token: 5, Problem: "x", Fixable: true, Fixed: r.Fix}}, nil
+}
+
+func (f *fake) RebuildCatalog(_ context.Context, r api.RebuildCatalog) ([]api.Backup, error) {
+	return []api.Backup{{ID: "b1", State: "completed"}}, nil
 }
 
 func (f *fake) DeleteBackup(_ context.Context, id string, r api.DeleteBackup) (api.Task, error) {

@@ -206,11 +206,16 @@ func Watch[T any](ctx context.Context, c *Client, path string, show func(T) (mor
 }
 
 func post[T any](ctx context.Context, c *Client, path string, request any) (T, error) {
+	return postWithin[T](ctx, c, path, request, 0)
+}
+
+// postWithin is post of what takes up to within.
+func postWithin[T any](ctx context.Context, c *Client, path string, request any, within time.Duration) (T, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return *new(T), fmt.Errorf("encode the request: %w", err)
 	}
-	a, err := c.do(ctx, http.MethodPost, path, body, "", 0)
+	a, err := c.do(ctx, http.MethodPost, path, body, "", within)
 	if err != nil {
 		return *new(T), err
 	}

@@ -324,3 +324,22 @@ func notBefore(now bool) *time.Time {
 	at := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)
 	return &at
 }
+
+func (f *fake) CheckStorage(_ context.Context, name string, r api.CheckStorage) ([]api.Finding, error) {
+	if name == "nas" {
+		return []api.Finding{}, nil
+	}
+	return []api.Finding{
+		{Storage: name, Kind: "partial", Backup: "b9", Token: 71, Problem: "2 objects, 7 bytes, of an attempt that was never committed", Fixable: true, Fixed: r.Fix},
+		{Storage: name, Kind: "tombstone", Backup: "b9", Token: 72, Problem: "void since 2026-03-28T00:00:00Z: its node died"},
+		{Storage: name, Kind: "wrong size", Backup: "b1", Token: 69, Object: "b1/0000000000000069/data", Problem: "it has 4 bytes, the manifest says 5"},
+	}, nil
+}
+
+func (f *fake) RebuildCatalog(_ context.Context, r api.RebuildCatalog) ([]api.Backup, error) {
+	if len(r.Storages) > 0 {
+		return []api.Backup{}, nil
+	}
+	return []api.Backup{{ID: "b9", Database: "shop", State: "completed", Token: 71, RawBytes: 5 << 20, AsOf: before(26 * time.Hour),
+		Storages: []api.Copy{{Storage: "disk", State: "present", Bytes: 1 << 20}}}}, nil
+}

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/pipeline"
+)
+
+// fencepost runs the command against a node.
+func (c *cluster) fencepost(node string, args ...string) (out string, err error) {
+	c.t.Helper()
+	b, err := exec.CommandContext(c.ctx, command, append(args, "--socket", c.socket(node))...).CombinedOutput()
+	return string(b), err
+}
+
+// TestStoragesOutliveTheLedger: a check finds what was never committed and removes it; a ledger that has lost everything
+// learns the backups from the storages again, and they can be restored.
+func TestStoragesOutliveTheLedger(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, bulk("goods", 1))
+	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}})
+	c.up()
+	c.finishes("n1", c.backup("n1").ID)
+	b := c.oneBackup("n1")
+	if out, err := c.fencepost("n1", "storage", "check", "a"); err != nil || !strings.Contains(out, "all is as it should be") {
+		t.Fatalf("%s%v", out, err)
+	}
+	partial := filepath.Join(c.dir, "a", filepath.FromSlash(pipeline.ObjectPath("forgotten", 5, "data")))
+	if err := os.MkdirAll(filepath.Dir(partial), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(partial, []byte("half a dump"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.fencepost("n1", "storage", "check", "a"); err == nil || !strings.Contains(out, "partial") || !strings.Contains(out, "forgotten") {
+		t.Errorf("%s%v", out, err)
+	}
+	if out, err := c.fencepost("n1", "storage", "check", "a", "--fix"); err != nil {
+		t.Errorf("%s%v", out, err)
+	}
+	if _, err := os.Stat(partial); !os.IsNotExist(err) {
+		t.Errorf("the partial object is still there: %v", err)
+	}
+
+	c.end()
+	empty := pg.Server(t).Database(t)
+	c.write("n1", "lan", fmt.Sprintf("ledger: {dsn: %q}\n", empty)) // another ledger, which knows nothing
+	c.up()
+	if list, err := c.client("n1").Backups(c.ctx, api.BackupFilter{}); err != nil || len(list) != 0 {
+		t.Fatalf("an empty ledger lists %+v, %v", list, err)
+	}
+	if out, err := c.fencepost("n1", "storage", "check", "b"); err == nil || !strings.Contains(out, "unknown") || !strings.Contains(out, b.ID) {
+		t.Errorf("%s%v", out, err)
+	}
+	if out, err := c.fencepost("n1", "catalog", "rebuild"); err != nil || !strings.Contains(out, b.ID) {
+		t.Fatalf("%s%v", out, err)
+	}
+	again := c.oneBackup("n1")
+	if again.ID != b.ID || again.Token != b.Token || again.SHA256 != b.SHA256 {
+		t.Errorf("the ledger says %+v, it was %+v", again, b)
+	}
+	for _, name := range []string{"a", "b"} {
+		if out, err := c.fencepost("n1", "storage", "check", name); err != nil {
+			t.Errorf("%s: %s%v", name, out, err)
+		}
+	}
+	c.restored("n1", b.ID, dsn)
+}
