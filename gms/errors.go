@@ -57,6 +57,10 @@ var (
 	ErrRole = errors.New("not for this role")
 	// ErrAlive: the run that was reported dead answers.
 	ErrAlive = errors.New("the run answers")
+	// ErrKeyInUse: somebody encrypts with the gossip key.
+	ErrKeyInUse = errors.New("gossip key is in use")
+	// ErrNotProven: it is not known of every configured node that it has the gossip key.
+	ErrNotProven = errors.New("not everybody is proven to have the gossip key")
 	// ErrStopped: the group is stopped.
 	ErrStopped = errors.New("group is stopped")
 )

@@ -51,7 +51,7 @@ func (g *Group) learn(id []byte) {
 func (g *Group) meta(run state.RunID) *wire.Meta {
 	return &wire.Meta{
 		Protocol: wire.Protocol, Node: g.cfg.Node, Run: run.Bytes(), Home: g.home.id[:], ClusterId: g.cluster(), Role: roleOf(g.cfg.Role),
-		ClusterAddr: g.clusterAddr, NodeKeyFp: g.home.id[:],
+		ClusterAddr: g.clusterAddr, NodeKeyFp: g.home.id[:], KeyRing: g.keys.now().version,
 	}
 }
 
@@ -68,7 +68,7 @@ func (g *Group) startGossip(ctx context.Context, run state.RunID) (*gossip.Gossi
 	g.peers.reset()
 	gos, err := gossip.New(gossip.Config{
 		Name: g.cfg.Node + "/" + run.String(), Label: g.cfg.Group, BindAddr: bind.String(), AdvertiseAddr: g.gossipAddr,
-		Keys: g.cfg.GossipKeys, Network: g.cfg.Network, Meta: meta, Admit: g.admit, Logger: g.log,
+		Keys: g.keys.now().keys, Network: g.cfg.Network, Meta: meta, Admit: g.admit, Logger: g.log,
 		Timing: gossip.Timing{
 			ProbeInterval: t.ProbeInterval, ProbeTimeout: t.ProbeTimeout, SuspicionMult: t.SuspicionMult, SuspicionMaxMult: t.MaxSuspicionMult,
 			LeaveLinger: t.ProbeInterval,
@@ -77,7 +77,10 @@ func (g *Group) startGossip(ctx context.Context, run state.RunID) (*gossip.Gossi
 	if err != nil {
 		return nil, err
 	}
-	return gos, gos.Start(ctx)
+	if err := gos.Start(ctx); err != nil {
+		return nil, err
+	}
+	return gos, g.keys.attach(gos)
 }
 
 // admit keeps out of gossip who is of another formed group, and runs that the log has closed (FIELD.md M6, M14).
@@ -132,6 +135,9 @@ func (g *Group) hearGossip(ctx context.Context, gos *gossip.Gossip) {
 		if alive {
 			g.peers.put(meta, e.Member.Addr, true)
 			g.learn(meta.GetClusterId())
+			if meta.GetKeyRing() > g.keys.now().version {
+				g.askRings()
+			}
 		} else {
 			g.peers.gone(id)
 		}
@@ -139,14 +145,20 @@ func (g *Group) hearGossip(ctx context.Context, gos *gossip.Gossip) {
 	}
 }
 
-// tellCluster has the own meta name the cluster as soon as it is known: who has not heard of the forming cannot be
-// reached otherwise, since connections between a formed and an unformed side are refused.
-func (g *Group) tellCluster(ctx context.Context, gos *gossip.Gossip, run state.RunID) {
+// tellMeta has the own meta name the cluster as soon as it is known (who has not heard of the forming cannot be reached
+// otherwise, since connections between a formed and an unformed side are refused), and each new version of the key ring.
+func (g *Group) tellMeta(ctx context.Context, gos *gossip.Gossip, run state.RunID) {
+	told := &wire.Meta{}
 	for {
 		learned := g.Changed()
 		formed := g.rep.watch(func(*state.Machine) {})
-		if len(g.cluster()) > 0 {
-			break
+		now := g.meta(run)
+		if len(now.GetClusterId()) > 0 {
+			formed = nil
+		}
+		if formed == nil && !proto.Equal(now, told) {
+			g.setMeta(ctx, gos, now)
+			told = now
 		}
 		select {
 		case <-ctx.Done():
@@ -155,12 +167,16 @@ func (g *Group) tellCluster(ctx context.Context, gos *gossip.Gossip, run state.R
 		case <-formed:
 		}
 	}
-	meta, err := proto.Marshal(g.meta(run))
+}
+
+// setMeta replaces the own meta; it is set, whether the news was seen to leave or not.
+func (g *Group) setMeta(ctx context.Context, gos *gossip.Gossip, m *wire.Meta) {
+	meta, err := proto.Marshal(m)
 	if err != nil {
 		g.log.Warn("gms: meta not encoded", "error", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // it is set, whether the news was seen to leave or not
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if err := gos.SetMeta(ctx, meta); err != nil {
 		g.log.Debug("gms: news of the meta still under way", "error", err)

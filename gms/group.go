@@ -43,6 +43,8 @@ type Group struct {
 	clusterAddr string // as others dial it
 	gossipAddr  string // likewise; port 0: whatever will be bound
 	keeper      *certs.Keeper
+	keys        *keyKeeper
+	ringWanted  chan struct{} // capacity 1: somebody may have newer gossip keys
 	cons        *consensus.Node
 	cancel      context.CancelCauseFunc
 	wg          sync.WaitGroup
@@ -84,7 +86,7 @@ func New(cfg Config, router *signals.Router) (*Group, error) {
 	}
 	g := &Group{
 		cfg: cfg, log: cfg.Logger, router: router, peers: newPeers(), guide: newGuide(),
-		changed: make(chan struct{}), done: make(chan struct{}),
+		changed: make(chan struct{}), done: make(chan struct{}), ringWanted: make(chan struct{}, 1),
 	}
 	g.rep = newReplica(cfg.Clock, g.fail)
 	g.rep.applied = cfg.Seam.Applied
@@ -120,6 +122,7 @@ func (g *Group) Start(ctx context.Context) error {
 	g.wg.Go(func() { g.signalled.run(run) })
 	g.wg.Go(func() { g.standLoop(run) })
 	g.wg.Go(func() { g.rememberLoop(run) })
+	g.wg.Go(func() { g.ringLoop(run) })
 	return nil
 }
 
@@ -138,6 +141,9 @@ func (g *Group) open(ctx context.Context) error {
 	}
 	g.home, g.memory = home, memory
 	if g.known, err = memory.clusterID(); err != nil {
+		return err
+	}
+	if g.keys, err = openKeys(home, g.cfg.GossipKeys); err != nil {
 		return err
 	}
 	if err := g.openPorts(ctx); err != nil {

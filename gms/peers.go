@@ -132,7 +132,7 @@ func weight(has bool, w int) int {
 	return 0
 }
 
-// resolve finds a node's cluster address: from gossip, else from the last run in the log.
+// resolve finds a node's cluster address: from gossip, else from the last run in the log, else from what the home remembers.
 func (g *Group) resolve(node string) (string, error) {
 	if node == g.cfg.Node {
 		return g.clusterAddr, nil
@@ -153,6 +153,9 @@ func (g *Group) resolve(node string) (string, error) {
 	})
 	if heard, ok := g.peers.address(node, home, last); ok {
 		return heard, nil
+	}
+	if a == "" {
+		a = g.remembered().Cluster[node]
 	}
 	if a == "" {
 		return "", fmt.Errorf("address of node %s is not known", node)

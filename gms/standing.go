@@ -69,7 +69,8 @@ func (g *Group) standOnce(ctx context.Context) (err error) {
 		return err
 	}
 	defer gos.Stop()
-	tasks.Go(func() { g.tellCluster(ctx, gos, run) })
+	defer func() { _ = g.keys.attach(nil) }() // never fails
+	tasks.Go(func() { g.tellMeta(ctx, gos, run) })
 	tasks.Go(func() { g.hearGossip(ctx, gos) })
 	tasks.Go(func() { g.joinLoop(ctx, gos) })
 	if err := g.startConsensus(ctx); err != nil {
@@ -367,7 +368,9 @@ func (g *Group) joinLoop(ctx context.Context, gos *gossip.Gossip) {
 			if n == 0 && !told && ctx.Err() == nil {
 				g.log.Warn("gms: no seed answers, trying on", "addresses", targets, "error", err)
 			}
-			told = n == 0
+			if told = n == 0; told {
+				g.askRings() // they may have other keys by now
+			}
 		}
 		list, _ := g.peers.alive()
 		every := 3 * time.Second

@@ -68,7 +68,7 @@ func history(t *testing.T, seed uint64) {
 		return err
 	}
 	timing, room := []gms.Profile{gms.ProfileLocal, gms.ProfileLAN}[rng.IntN(2)], []int{1, 2, 16}[rng.IntN(3)]
-	w := Cluster(t, 3+rng.IntN(3), WithSeed(seed), a.option(), profile(timing), WithConfig(func(node string, c *gms.Config) {
+	w := Cluster(t, 3+rng.IntN(3), WithSeed(seed), a.option(), profile(timing), func(o *options) { o.secure = seed%8 == 7 }, WithConfig(func(node string, c *gms.Config) {
 		c.FenceTTL, c.SnapshotThreshold, c.Followers = 5*time.Second, 30, room
 		switch node {
 		case "n6":

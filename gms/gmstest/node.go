@@ -112,6 +112,9 @@ func (w *World) config(n *Node) gms.Config {
 		Group: "test", Node: s.name, Home: s.home, Bootstrap: w.founders, Seeds: w.seeds,
 		Gossip: gms.Endpoint{Bind: s.gossip()}, Cluster: gms.Endpoint{Bind: s.cluster()},
 	}
+	if w.safe != nil {
+		cfg.GossipKeys, cfg.Certificates = [][]byte{w.safe.key}, w.safe.of(s.name)
+	}
 	for _, change := range w.opts.config {
 		change(s.name, &cfg)
 	}

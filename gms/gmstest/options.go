@@ -14,6 +14,7 @@ type Option func(*options)
 
 type options struct {
 	seed   uint64
+	secure bool
 	config []func(node string, c *gms.Config)
 	app    []func(n *Node) (stop func(), err error)
 }
@@ -31,6 +32,11 @@ func WithConfig(change func(node string, c *gms.Config)) Option {
 // must return soon, so actions must end when their contexts do.
 func WithApp(start func(n *Node) (stop func(), err error)) Option {
 	return func(o *options) { o.app = append(o.app, start) }
+}
+
+// WithSecurity gives every node a certificate of one authority and a gossip key.
+func WithSecurity() Option {
+	return func(o *options) { o.secure = true }
 }
 
 // WithSeed makes the network draw the same numbers in every run. Default: Seed(t).

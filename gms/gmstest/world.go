@@ -21,6 +21,7 @@ type World struct {
 	tape     *tape
 	observer *observer
 	began    time.Time
+	safe     *safe // nil: ports are plain
 
 	founders, seeds []string
 	names           []string // of all sites, in the order of their making
@@ -59,6 +60,9 @@ func New(t *testing.T, opts ...Option) *World {
 	}
 	w.net = newNetwork(w.opts.seed)
 	w.observer = newObserver(w)
+	if w.opts.secure {
+		w.safe = newSafe(t)
+	}
 	t.Cleanup(w.close)
 	return w
 }

@@ -73,6 +73,7 @@ type Backend struct {
 	Members    Members
 	Recoveries Recoveries
 	Operator   Operator
+	Keyring    Keyring
 	Tasks      Tasks
 	Backups    Backups
 	Requests   Requests

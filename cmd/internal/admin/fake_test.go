@@ -118,7 +118,7 @@ func (f *fake) Restore(_ context.Context, r api.RestoreBackup) (api.Task, error)
 }
 
 func (f *fake) backend() Backend {
-	return Backend{Members: f, Recoveries: f, Operator: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Watch: f.watch}
+	return Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.
@@ -253,4 +253,18 @@ func notBefore(now bool) *time.Time {
 	}
 	at := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)
 	return &at
+}
+
+func (f *fake) Keyring(context.Context) (api.Keyring, error) { return api.Keyring{Version: 3}, f.err }
+
+func (f *fake) AddGossipKey(_ context.Context, k api.AddKey) (api.Keyring, error) {
+	return api.Keyring{Version: uint64(len(k.Key))}, f.err
+}
+
+func (f *fake) UseGossipKey(_ context.Context, k api.KeyName) (api.Keyring, error) {
+	return api.Keyring{Keys: []api.KeyringKey{{Fingerprint: k.Fingerprint, InUse: true}}}, f.err
+}
+
+func (f *fake) RemoveGossipKey(_ context.Context, k api.KeyName) (api.Keyring, error) {
+	return api.Keyring{Keys: []api.KeyringKey{{Fingerprint: k.Fingerprint}}}, f.err
 }

@@ -26,6 +26,8 @@ var codes = []struct {
 	{gms.ErrLeaseExpired, api.CodeLeaseLost, "this node cannot reach its group; ask another one"},
 	{gms.ErrBusy, api.CodeBusy, ""},
 	{gms.ErrNotFound, api.CodeNotFound, ""},
+	{gms.ErrKeyInUse, api.CodeConflict, ""},
+	{gms.ErrNotProven, api.CodeConflict, ""},
 	{gms.ErrNotHolder, api.CodeConflict, "fencepost fences shows the present token"},
 }
 

@@ -103,6 +103,8 @@ var (
 	ErrMetaTooLarge = errors.New("meta too large")
 	// ErrStranger means that the other side is of another group, or has other keys.
 	ErrStranger = errors.New("no gossip with a stranger")
+	// ErrNotEncrypted means that a Gossip that was started without keys cannot be given some.
+	ErrNotEncrypted = errors.New("gossip was started without keys")
 	// ErrLeft means that this member has left; a new one must be made to join again.
 	ErrLeft = errors.New("gossip was left")
 )

@@ -27,6 +27,7 @@ type Gossip struct {
 
 	mu      sync.Mutex // guards the life below
 	list    *memberlist.Memberlist
+	ring    *memberlist.Keyring // nil: not encrypted
 	trans   *transport
 	stopped bool
 	ended   chan struct{} // closed when Stop is through
@@ -103,7 +104,7 @@ func (g *Gossip) libraryConfig(trans *transport) (*memberlist.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make the gossip key ring: %w", err)
 		}
-		c.Keyring = ring
+		c.Keyring, g.ring = ring, ring
 	}
 	return c, nil
 }
