@@ -18,7 +18,8 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		// A probe under way when Stop is called ends by its time-out only (see the package's page).
+		if err := goleak.Find(goleak.IgnoreTopFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
