@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
 		// A probe under way when Stop is called ends by its time-out only (see the package's page).
-		if err := goleak.Find(goleak.IgnoreTopFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode")); err != nil {
+		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
