@@ -175,7 +175,7 @@ func headOf(name string) raft.RPCHeader {
 func (p *puppet) heartbeat(t *testing.T, to string, term uint64) {
 	t.Helper()
 	var resp raft.AppendEntriesResponse
-	req := &raft.AppendEntriesRequest{RPCHeader: headOf(p.name), Term: term, Leader: []byte(p.name)}
+	req := &raft.AppendEntriesRequest{RPCHeader: headOf(p.name), Term: term}
 	if err := p.trans.AppendEntries(raft.ServerID(serverID(to)), raft.ServerAddress(to), req, &resp); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (p *puppet) requestVote(t *testing.T, to string, term, lastIndex, lastTerm 
 	t.Helper()
 	var resp raft.RequestVoteResponse
 	req := &raft.RequestVoteRequest{
-		RPCHeader: headOf(p.name), Term: term, Candidate: []byte(p.name), LastLogIndex: lastIndex, LastLogTerm: lastTerm,
+		RPCHeader: headOf(p.name), Term: term, LastLogIndex: lastIndex, LastLogTerm: lastTerm,
 		LeadershipTransfer: true, // else a candidate is turned away while another is known to lead
 	}
 	for range 5 { // connections to a process that has ended break at their first use

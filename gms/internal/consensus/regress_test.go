@@ -199,7 +199,7 @@ func followAndVote(t *testing.T, c, b *puppet, cut *cutStable) (last uint64) {
 		t.Error("a does not vote for c")
 	}
 	var resp raft.AppendEntriesResponse
-	req := &raft.AppendEntriesRequest{RPCHeader: headOf("c"), Term: 2, Leader: []byte("c"), PrevLogEntry: 1, PrevLogTerm: 1}
+	req := &raft.AppendEntriesRequest{RPCHeader: headOf("c"), Term: 2, PrevLogEntry: 1, PrevLogTerm: 1}
 	for i := uint64(2); i <= 4; i++ {
 		req.Entries = append(req.Entries, &raft.Log{Index: i, Term: 2, Type: raft.LogCommand, Data: []byte("x")})
 	}

@@ -21,8 +21,6 @@ import (
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
-var bothParts = []string{source.PartData, source.PartDatabase}
-
 func over(b backup, target string) source.RestoreOptions {
 	return source.RestoreOptions{Target: target, Replace: true, Info: b.info, RestoreChoices: source.RestoreChoices{InPlace: true}}
 }
