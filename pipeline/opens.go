@@ -12,7 +12,7 @@ import (
 // opens looks whether the beginning of a backup can be read with the keys of this node, before anything is prepared for
 // its content: a wrong key must not cost a database that is made and dropped again. It reads one header, if the
 // processors have one.
-func (a *attempt) opens(ctx context.Context, from picked) (err error) {
+func (c Catalog) opens(ctx context.Context, from picked) (err error) {
 	if len(from.manifest.Objects) == 0 {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (a *attempt) opens(ctx context.Context, from picked) (err error) {
 	stop := context.AfterFunc(ctx, func() { obj.Close() }) // a read that hangs ends with the task
 	defer stop()
 	var r io.ReadCloser
-	if r, err = a.cfg.Catalog.Processors.UnwrapAll(from.manifest.Processors, obj); err != nil {
+	if r, err = c.Processors.UnwrapAll(from.manifest.Processors, obj); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}

@@ -32,7 +32,7 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.opens(ctx, from); err != nil {
+	if err := catalog.opens(ctx, from); err != nil {
 		return err
 	}
 	// What an earlier Abort could not drop goes now. One in place may have committed without having been heard of.

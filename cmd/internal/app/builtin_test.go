@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fencepost/fencepost/cmd/internal/offline"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/processor"
@@ -132,9 +133,9 @@ func TestConfiguredAccounts(t *testing.T) {
 	box := func(name, token string) configs.Storage {
 		return configs.Storage{Name: name, Kind: "dropbox", AppKey: "k", RefreshToken: configs.NewSecret(token), Folder: name, PartSize: 8 << 20}
 	}
-	all := accounts{}
+	all := offline.Accounts{}
 	for name, token := range map[string]string{"a": "env:TEST_BOX", "b": "env:TEST_BOX", "c": "env:TEST_BOX_2"} {
-		st, closer, err := openStorage(box(name, token), all, slog.New(slog.DiscardHandler))
+		st, closer, err := offline.OpenStorage(box(name, token), all, false, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestConfiguredAccounts(t *testing.T) {
 	if len(all) != 2 {
 		t.Errorf("%d accounts, want 2", len(all))
 	}
-	_, _, err := openStorage(box("d", "env:TEST_NO_BOX"), all, slog.New(slog.DiscardHandler))
+	_, _, err := offline.OpenStorage(box("d", "env:TEST_NO_BOX"), all, false, slog.New(slog.DiscardHandler))
 	if err == nil || err.Error() != "refresh_token: environment variable TEST_NO_BOX is not set" {
 		t.Errorf("without its token: %v", err)
 	}

@@ -21,7 +21,7 @@ type storageAuthOutput struct {
 }
 
 func (r *root) storageCommand() *cobra.Command {
-	return group("storage", "Places where backups are kept", r.storageAuthCommand(), r.storageCheckCommand())
+	return group("storage", "Places where backups are kept", r.storageListCommand(), r.storageRestoreCommand(), r.storageCheckCommand(), r.storageAuthCommand())
 }
 
 func (r *root) storageAuthCommand() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/pipeline"
@@ -17,6 +18,42 @@ func (c *cluster) fencepost(node string, args ...string) (out string, err error)
 	c.t.Helper()
 	b, err := exec.CommandContext(c.ctx, command, append(args, "--socket", c.socket(node))...).CombinedOutput()
 	return string(b), err
+}
+
+// shelf lists and restores a backup while no daemon runs: by the storage alone.
+func (c *cluster) shelf(storage string, b api.Backup, dsn string) {
+	c.t.Helper()
+	run := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(c.ctx, command, append(args, "--config", c.file("n1"))...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("storage", "list", storage); err != nil || !strings.Contains(out, b.ID) || !strings.Contains(out, "completed") || strings.Contains(out, "foreign") {
+		c.t.Errorf("%s%v", out, err)
+	}
+	restored := func(extra ...string) (name, out string, err error) {
+		name = fmt.Sprintf("%d shelf", time.Now().UnixNano())
+		c.targets = append(c.targets, name)
+		out, err = run(append([]string{"storage", "restore", storage, b.ID, "--database", "shop", "--as", name}, extra...)...)
+		return name, out, err
+	}
+	name, out, err := restored()
+	if err != nil {
+		c.t.Fatalf("%s%v", out, err)
+	}
+	same(c.t, "restored from the shelf", print(c.t, dsn), print(c.t, pg.Server(c.t).DSN(name)))
+	if err := os.Remove(filepath.Join(c.dir, "n1", "signers.json")); err != nil {
+		c.t.Fatal(err)
+	}
+	if out, err := run("storage", "list", storage); err != nil || !strings.Contains(out, "foreign") {
+		c.t.Errorf("without a list of keys: %s%v", out, err)
+	}
+	if _, out, err := restored(); err == nil || !strings.Contains(out, "not made by this group") || !strings.Contains(out, "--accept-foreign") {
+		c.t.Errorf("without a list of keys: %s%v", out, err)
+	}
+	if _, out, err := restored("--accept-foreign"); err != nil {
+		c.t.Errorf("%s%v", out, err)
+	}
+	c.noStrays()
 }
 
 // TestStoragesOutliveTheLedger: a check finds what was never committed and removes it; a ledger that has lost everything
@@ -49,6 +86,7 @@ func TestStoragesOutliveTheLedger(t *testing.T) {
 	}
 
 	c.end()
+	c.shelf("a", b, dsn)
 	empty := pg.Server(t).Database(t)
 	c.write("n1", "lan", fmt.Sprintf("ledger: {dsn: %q}\n", empty)) // another ledger, which knows nothing
 	c.up()

@@ -23,6 +23,12 @@
 // Authorize gets a storage of kind dropbox its refresh token from a person with a browser, and writes it, with mode 0600,
 // to the file that the configuration names; another token there is replaced, all at once.
 //
+// A Shelf is one storage of a configuration, listed and restored from by its manifests alone: no daemon, no group, no
+// ledger. Nothing is written to it. Whose manifests are believed, a list of keys says, which each node keeps in its home
+// (signers.json) and which may be copied to wherever it may be needed; without one a person has to accept each.
+//
+// builtin.go is where all implementations of storages, sources and processors are linked; cmd/internal/app opens them by it.
+//
 // CheckSecurity is what fencepostd does with the files before it starts.
 //
 // An Env is found by the node's home. Its Status, Verify and Evidence take nothing and change

@@ -1,0 +1,140 @@
+package offline
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/fencepost/fencepost/configs"
+	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/processor"
+	"github.com/fencepost/fencepost/pipeline/source"
+	"github.com/fencepost/fencepost/pipeline/storage"
+)
+
+// Shelf is one storage of a configuration, looked at without a daemon, a group and a ledger.
+type Shelf struct {
+	config  *configs.Config
+	name    string
+	catalog pipeline.Catalog
+	close   func() error
+}
+
+// ShelfOptions say which storage, and whose manifests are believed.
+type ShelfOptions struct {
+	Config  string // configuration file of a node
+	Storage string // name of a storage in it
+	// Signers is a list of keys. Empty: that of the node's home; without one nothing is believed.
+	Signers string
+	// AcceptForeign believes every manifest, signed or not.
+	AcceptForeign bool
+}
+
+// OpenShelf opens the storage and the processors of a configuration. Nothing is written to the storage.
+func OpenShelf(o ShelfOptions) (*Shelf, error) {
+	c, err := configs.Load(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shelf{config: c, name: o.Storage, catalog: pipeline.Catalog{Storages: map[string]storage.Storage{}}}
+	var configured []processor.Processor
+	for i, p := range c.Processors {
+		made, err := OpenProcessor(p)
+		if err != nil {
+			return nil, fmt.Errorf("processors[%d] %s: %w", i, p.Kind, err)
+		}
+		configured = append(configured, made)
+	}
+	if s.catalog.Processors, err = processor.NewRegistry(Known(configured)...); err != nil {
+		return nil, err
+	}
+	if s.catalog.Trust, err = believed(o, c.Home); err != nil {
+		return nil, err
+	}
+	for i, one := range c.Storages {
+		if one.Name != o.Storage {
+			continue
+		}
+		st, closer, err := OpenStorage(one, Accounts{}, true, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return nil, fmt.Errorf("storages[%d] %s: %w", i, one.Name, err)
+		}
+		s.catalog.Storages[one.Name], s.close = storage.Retry(st, storage.RetryOptions{}), closer
+		return s, nil
+	}
+	return nil, fmt.Errorf("%s has no storage named %q", o.Config, o.Storage)
+}
+
+// believed chooses how manifests are judged.
+func believed(o ShelfOptions, home string) (func(context.Context, pipeline.Manifest) error, error) {
+	if o.AcceptForeign {
+		return nil, nil
+	}
+	path := o.Signers
+	if path == "" {
+		path = filepath.Join(home, SignersName)
+	}
+	list, err := ReadSigners(path)
+	switch {
+	case err == nil:
+		return list.Trust, nil
+	case o.Signers == "" && errors.Is(err, fs.ErrNotExist):
+		return func(_ context.Context, m pipeline.Manifest) error { // not known here, whoever has signed it
+			return pipeline.Judge(m, m.Cluster, func(string, ed25519.PublicKey) bool { return false })
+		}, nil
+	}
+	return nil, err
+}
+
+// Close closes the storage.
+func (s *Shelf) Close() error { return s.close() }
+
+// Shelved are a backup as its manifest describes it, and what is wrong in a storage.
+type (
+	ShelvedBackup = ledger.Backup
+	ShelfFinding  = pipeline.Finding
+)
+
+// List are the whole backups of the storage, oldest first, and what is wrong there.
+func (s *Shelf) List(ctx context.Context) ([]ShelvedBackup, []ShelfFinding, error) {
+	return pipeline.Shelved(ctx, s.catalog, nil)
+}
+
+// ShelfRestore says what is restored, and into what.
+type ShelfRestore struct {
+	Backup   string
+	Database string // configured name of a database whose server gets it; required
+	Target   string // name of the database to make; empty: the one that was dumped
+	Replace  bool   // an existing one may be replaced; it is kept under another name
+	Count    func(n int)
+}
+
+// Restore restores a backup into a new database and swaps it in; it returns its name, and under which name a database that
+// it replaced is kept. The configuration's restore.keep_old and restore.jobs count.
+func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo string, err error) {
+	for i, d := range s.config.Databases {
+		if d.Name != r.Database {
+			continue
+		}
+		src, err := OpenSource(d, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return "", "", fmt.Errorf("databases[%d] %s: %w", i, d.Name, err)
+		}
+		now := time.Now()
+		done, err := pipeline.RestoreDirect(ctx, s.catalog, pipeline.DirectRestore{
+			Backup: r.Backup, Into: src, Count: r.Count,
+			// As by FormGroup, a number that no group has given out to an attempt that still runs.
+			Attempt: source.Attempt{Task: pipeline.NewID(now), Token: uint64(now.UnixMicro())},
+			Options: source.RestoreOptions{Target: r.Target, Replace: r.Replace, KeepOld: s.config.Restore.KeepOld,
+				RestoreChoices: source.RestoreChoices{Jobs: s.config.Restore.Jobs}},
+		})
+		return done.Target, done.Undo, err
+	}
+	return "", "", fmt.Errorf("the configuration has no database named %q", r.Database)
+}

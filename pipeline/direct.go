@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
+)
+
+// What lies in storages can be listed and restored without a ledger, a group and a worker: manifests say it all.
+
+// Shelved are the whole, trusted backups in the named storages (all of the catalog when none is named), oldest first, as
+// entries of a ledger would have them; and, as findings, what is wrong there. Nothing is changed.
+func Shelved(ctx context.Context, c Catalog, names []string) ([]ledger.Backup, []Finding, error) {
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(c.Storages))
+	}
+	all := map[string]inventory{}
+	for _, name := range names {
+		st := c.Storages[name]
+		if st == nil {
+			return nil, nil, fmt.Errorf("storage %q is not configured: %w", name, ledger.ErrNotFound)
+		}
+		inv, err := c.inventory(ctx, st)
+		if err != nil {
+			return nil, nil, &storageError{name: name, err: err}
+		}
+		all[name] = inv
+	}
+	list := rebuilt(all, catalogued{})
+	k := catalogued{entries: map[string]ledger.Backup{}}
+	for _, b := range list {
+		k.entries[b.ID] = b
+	}
+	var findings []Finding
+	for _, name := range names {
+		for _, f := range diagnose(name, all[name], k, time.Now()) {
+			f.Fixable = false // what is at work cannot be known here
+			findings = append(findings, f)
+		}
+	}
+	return list, findings, nil
+}
+
+// DirectRestore says what RestoreDirect restores.
+type DirectRestore struct {
+	Backup   string
+	Storages []string // configured names, in order of preference; none: all of the catalog
+	Into     source.Source
+	Attempt  source.Attempt // names the new database and the sessions
+	Options  source.RestoreOptions
+	Count    func(n int) // called with the number of stored bytes as they are read; may be nil
+}
+
+// RestoreDirect restores a backup straight from a storage, into a new database that is checked and then swapped in: as a
+// restore task does, but for the record of it. Whoever calls it sees to it that no task does the same. When it fails, or
+// ctx ends before the swap, nothing is left.
+func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared source.Prepared, err error) {
+	from, err := pick(ctx, c, r.Backup, r.Storages)
+	if err != nil {
+		return prepared, err
+	}
+	if err := c.opens(ctx, from); err != nil {
+		return prepared, err
+	}
+	o := r.Options
+	if o.Target == "" {
+		o.Target = from.manifest.Source.Database
+	}
+	o.Info = from.manifest.Source
+	into, err := r.Into.Restore(ctx, r.Attempt, o)
+	if err != nil {
+		return prepared, fmt.Errorf("prepare restore into %s: %w", o.Target, err)
+	}
+	defer func() {
+		if abortErr := into.Abort(); err != nil {
+			err = errors.Join(err, abortErr)
+		}
+	}()
+	back := readback{processors: c.Processors, from: from, count: r.Count}
+	if err := back.all(ctx, o.Jobs, func(ctx context.Context, part string, raw io.Reader) error { return into.Read(ctx, part, raw) }); err != nil {
+		return prepared, err
+	}
+	if prepared, err = into.Check(ctx); err != nil {
+		return prepared, fmt.Errorf("check the new database: %w", err)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return prepared, err
+	}
+	if err := into.Commit(context.WithoutCancel(ctx)); err != nil {
+		return prepared, fmt.Errorf("swap the new database in: %w", err)
+	}
+	return prepared, nil
+}

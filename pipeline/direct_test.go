@@ -1,0 +1,52 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
+	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/storagetest"
+)
+
+// Without ledger and worker: what was backed up is listed and restored by its manifest alone, or not at all.
+func TestRestoreDirect(t *testing.T) {
+	inRig(t, func(r *rig) {
+		node := r.start("n1", nil, nil)
+		b := r.awaitState(r.backup("all").ID, ledger.Completed)
+		cat := Catalog{Storages: map[string]storage.Storage{"one": r.disks["one"]}, Processors: node.w.cfg.Catalog.Processors}
+		list, findings, err := Shelved(r.Context(), cat, nil)
+		if err != nil || len(list) != 1 || list[0].ID != b.Backup || list[0].Token != b.Token || len(findings) > 0 {
+			t.Fatalf("%+v, %+v, %v", list, findings, err)
+		}
+		restore := func(c Catalog, target string) error {
+			_, err := RestoreDirect(r.Context(), c, DirectRestore{Backup: b.Backup, Into: r.server, Attempt: source.Attempt{Task: "direct", Token: 99},
+				Options: source.RestoreOptions{Target: target}})
+			return err
+		}
+		r.must(restore(cat, "copy"))
+		if got, ok := r.server.get("copy"); !ok || !bytes.Equal(got.data, patternOf(700_000)) {
+			t.Errorf("copy has %d bytes", len(got.data))
+		}
+		before := len(r.server.names())
+		cut := cat
+		cut.Storages = map[string]storage.Storage{"one": storagetest.Inject(r.disks["one"], storagetest.Cut(1000).On("/data"))}
+		if err := restore(cut, "never"); err == nil {
+			t.Error("a cut object was restored")
+		}
+		foreign := cat
+		foreign.Trust = func(_ context.Context, m Manifest) error { return Judge(m, "c1", knows()) }
+		if err := restore(foreign, "never"); !errors.Is(err, ErrForeign) {
+			t.Errorf("foreign: %v", err)
+		}
+		if list, findings, err := Shelved(r.Context(), foreign, nil); err != nil || len(list) > 0 || kinds(findings) == "" || findings[0].Kind != FoundForeign || findings[0].Fixable {
+			t.Errorf("foreign: %+v, %+v, %v", list, findings, err)
+		}
+		if n := len(r.server.names()); n != before {
+			t.Errorf("databases %q", r.server.names())
+		}
+	})
+}
