@@ -95,6 +95,7 @@ func (c *commander) repeat(ctx context.Context, cmd *wire.Command) (*wire.Result
 		changed := c.to.leaderChanged()
 		reply, err := c.try(ctx, node, cmd)
 		switch {
+		case err == nil && isAgain(reply): // this try had no effect, and the next one may go the same way
 		case err == nil && !reply.GetNotLeader() && !reply.GetUnknown() && len(reply.GetResults()) == 1:
 			return c.known(reply.GetResults()[0], sent)
 		case err == nil && reply.GetNotLeader():
@@ -114,6 +115,11 @@ func (c *commander) repeat(ctx context.Context, cmd *wire.Command) (*wire.Result
 		}
 		backoff, redirects = min(2*backoff, lastBackoff), 0
 	}
+}
+
+// isAgain tells that a command is to be repeated though a leader has looked at it.
+func isAgain(r *wire.SubmitReply) bool {
+	return len(r.GetResults()) == 1 && r.GetResults()[0].GetCode() == wire.Code_CODE_AGAIN
 }
 
 // known takes a result. That the run is not open says nothing of an earlier try whose answer was lost: with the run, the

@@ -67,12 +67,12 @@ func command() *wire.Command {
 
 func TestRule21_TheSameRequestIsRepeatedUntilItIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSubmitter{script: []try{notLeader(""), fails(errUnreached), lost, fails(errors.New("broken")), silent, answers(wire.Code_CODE_OK)}}
+		f := &fakeSubmitter{script: []try{notLeader(""), fails(errUnreached), lost, fails(errors.New("broken")), silent, answers(wire.Code_CODE_AGAIN), answers(wire.Code_CODE_OK)}}
 		r, err := newCommander(f).do(t.Context(), command())
 		if err != nil || r.GetToken() != 5 {
 			t.Fatalf("%v, %v", r, err)
 		}
-		if len(f.tries) != 6 {
+		if len(f.tries) != 7 {
 			t.Errorf("%d tries", len(f.tries))
 		}
 		for _, c := range f.tries {

@@ -120,6 +120,9 @@ func (m *Machine) cacheTxn(run RunID, c *wire.CacheTxn) *wire.Result {
 	if !m.fits(c) {
 		return m.refuse(wire.Code_CODE_TOO_LARGE, "the state cache is full")
 	}
+	if !m.fresh(c) {
+		return m.refuse(wire.Code_CODE_AGAIN, "the entry has written a key already")
+	}
 	change := CacheChanged{Version: m.Position()}
 	for _, p := range c.GetPuts() {
 		e := &wire.CacheEntry{Key: cacheKey(p.GetKey()).wire(), Value: p.GetValue(), Version: m.Position()}
@@ -138,6 +141,23 @@ func (m *Machine) cacheTxn(run RunID, c *wire.CacheTxn) *wire.Result {
 		m.emit(change)
 	}
 	return m.ok()
+}
+
+// fresh reports whether no key that c puts was put by an earlier transaction of this entry, and notes them. A version is the
+// position of the entry, so a second one would be taken for the first by whoever made that one.
+func (m *Machine) fresh(c *wire.CacheTxn) bool {
+	for _, p := range c.GetPuts() {
+		if m.written[cacheKey(p.GetKey())] {
+			return false
+		}
+	}
+	if m.written == nil {
+		m.written = map[CacheKey]bool{}
+	}
+	for _, p := range c.GetPuts() {
+		m.written[cacheKey(p.GetKey())] = true
+	}
+	return true
 }
 
 // checkTxn refuses what no state could accept.

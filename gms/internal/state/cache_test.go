@@ -61,6 +61,36 @@ func TestTwoWritersOfOneEntryDoNotBothWin(t *testing.T) {
 	}
 }
 
+// A version names one write of a key: of two unconditional writes in one entry the second is to be repeated, also when the
+// first one's was deleted in between, and has left no answer that its repeat would get.
+func TestAVersionNamesOneWrite(t *testing.T) {
+	r := newRig(t)
+	txn := func(seq uint64, c *wire.CacheTxn) *wire.Command {
+		cmd := command(RunID{}, c)
+		cmd.Client, cmd.Seq = []byte("0123456789abcdef"), seq
+		return cmd
+	}
+	second := txn(3, &wire.CacheTxn{Puts: []*wire.CachePut{put("b", "2"), put("a", "2")}})
+	results := r.apply(
+		txn(1, &wire.CacheTxn{Puts: []*wire.CachePut{put("a", "1")}}),
+		txn(2, &wire.CacheTxn{Deletes: []*wire.CacheKey{put("a", "").GetKey()}}),
+		second,
+		txn(4, &wire.CacheTxn{Puts: []*wire.CachePut{put("b", "4")}}))
+	want := []wire.Code{wire.Code_CODE_OK, wire.Code_CODE_OK, wire.Code_CODE_AGAIN, wire.Code_CODE_OK}
+	for i, w := range want {
+		if results[i].GetCode() != w {
+			t.Errorf("transaction %d: %v, want %v", i+1, results[i], w)
+		}
+	}
+	first := results[0].GetPosition()
+	if got := r.apply(second)[0]; got.GetCode() != wire.Code_CODE_OK || got.GetPosition() <= first {
+		t.Errorf("repeated: %v, the first was at %d", got, first)
+	}
+	if got := r.apply(second)[0]; got.GetCode() != wire.Code_CODE_OK {
+		t.Errorf("repeated once more: %v", got)
+	}
+}
+
 func TestCacheConditionsAreJudgedWhereTheyTakeEffect(t *testing.T) {
 	r := orphaned(t)
 	own := r.claim(runID("B1"), "own")

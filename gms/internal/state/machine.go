@@ -34,6 +34,7 @@ type Machine struct {
 	time    int64 // of the proposing leader's wall clock; for people only
 	changes []Change
 	marked  bool
+	written map[CacheKey]bool // keys of the cache that have a new version
 }
 
 // New returns the empty state of a group that is not formed.
@@ -65,7 +66,7 @@ func (m *Machine) Apply(index uint64, e *wire.Entry) ([]*wire.Result, []Change) 
 		return results, nil
 	}
 	m.index, m.time = index, e.GetTime()
-	m.changes, m.marked = nil, false
+	m.changes, m.marked, m.written = nil, false, nil
 	for i, c := range e.GetCommands() {
 		if e.GetVersion() > wire.Protocol {
 			results[i] = m.refuse(wire.Code_CODE_UNKNOWN_COMMAND, "the entry is of a newer version")
@@ -120,7 +121,9 @@ func (m *Machine) apply(c *wire.Command) *wire.Result {
 		return answer
 	}
 	result := m.execute(run, c)
-	m.remember(run, c, result)
+	if result.GetCode() != wire.Code_CODE_AGAIN {
+		m.remember(run, c, result)
+	}
 	return result
 }
 

@@ -260,6 +260,7 @@ const (
 	Code_CODE_NO_CHANGE        Code = 19 // done already by an earlier command
 	Code_CODE_FORBIDDEN        Code = 20 // the sender may not issue this, or not for that run
 	Code_CODE_FORGOTTEN        Code = 21 // OpenRun: the home was burnt when its node was forgotten
+	Code_CODE_AGAIN            Code = 22 // nothing has happened and this is no answer: another command of the entry was first, repeat it
 )
 
 // Enum value maps for Code.
@@ -287,6 +288,7 @@ var (
 		19: "CODE_NO_CHANGE",
 		20: "CODE_FORBIDDEN",
 		21: "CODE_FORGOTTEN",
+		22: "CODE_AGAIN",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":      0,
@@ -311,6 +313,7 @@ var (
 		"CODE_NO_CHANGE":        19,
 		"CODE_FORBIDDEN":        20,
 		"CODE_FORGOTTEN":        21,
+		"CODE_AGAIN":            22,
 	}
 )
 
@@ -4060,7 +4063,7 @@ const file_command_proto_rawDesc = "" +
 	"\tExclusion\x12\x19\n" +
 	"\x15EXCLUSION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEXCLUSION_TOKEN\x10\x01\x12\x13\n" +
-	"\x0fEXCLUSION_LEASE\x10\x02*\xc2\x03\n" +
+	"\x0fEXCLUSION_LEASE\x10\x02*\xd2\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aCODE_OK\x10\x01\x12\x0f\n" +
@@ -4085,7 +4088,9 @@ const file_command_proto_rawDesc = "" +
 	"\x14CODE_UNKNOWN_COMMAND\x10\x12\x12\x12\n" +
 	"\x0eCODE_NO_CHANGE\x10\x13\x12\x12\n" +
 	"\x0eCODE_FORBIDDEN\x10\x14\x12\x12\n" +
-	"\x0eCODE_FORGOTTEN\x10\x15B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
+	"\x0eCODE_FORGOTTEN\x10\x15\x12\x0e\n" +
+	"\n" +
+	"CODE_AGAIN\x10\x16B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
 var (
 	file_command_proto_rawDescOnce sync.Once
