@@ -122,47 +122,6 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	return t, p.plan(ctx, t)
 }
 
-// PlanRestore plans a restore task. Errors as of PlanBackup.
-func (p *Planner) PlanRestore(ctx context.Context, r RestoreRequest) (ledger.Task, error) {
-	b, err := p.backup(ctx, r)
-	if err != nil {
-		return ledger.Task{}, err
-	}
-	if r.Choices.InPlace && b.Info.Format == source.FormatPlain {
-		return ledger.Task{}, &RequestError{Field: "in_place", Problem: "a plain backup can only be restored into a new database", Hint: "leave in_place out"}
-	}
-	if err := jobs(r.Choices.Jobs); err != nil {
-		return ledger.Task{}, err
-	}
-	if r.Choices.InPlace && r.Choices.Jobs > 1 {
-		return ledger.Task{}, &RequestError{Field: "jobs", Problem: "a restore in place is one transaction, which one session makes", Hint: "leave jobs out, or restore into a new database"}
-	}
-	now := p.cfg.Now().UTC()
-	t := p.task(ledger.Restore, now)
-	t.Backup, t.Database, t.Target, t.Replace, t.Choices = b.ID, r.Database, r.Target, r.Replace, r.Choices
-	t.Foreign, t.StartBy = r.Foreign, now.Add(p.cfg.StartWithin)
-	if t.Database == "" {
-		t.Database = b.Database
-	}
-	if t.Target == "" {
-		t.Target = b.Info.Database
-	}
-	t.Of, t.Flight = b.Database, "restore/"+t.Database+"/"+t.Target
-	if err := p.database("database", t.Database); err != nil {
-		return ledger.Task{}, err
-	}
-	if t.Target == "" || len(t.Target) > 63 || strings.ContainsRune(t.Target, 0) {
-		return ledger.Task{}, &RequestError{Field: "target", Problem: fmt.Sprintf("%q cannot name a database", t.Target), Hint: "give a name of 1 to 63 bytes"}
-	}
-	if r.Storage != "" {
-		if err := p.holds(b, r.Storage); err != nil {
-			return ledger.Task{}, err
-		}
-		t.Storages = []string{r.Storage}
-	}
-	return t, p.plan(ctx, t)
-}
-
 // Cancel asks for the end of a task, whoever runs it; the answer does not wait for it. Idempotent. A task that has
 // ended is a *RequestError of ledger.ErrFinal.
 func (p *Planner) Cancel(ctx context.Context, id, by string) error {

@@ -50,6 +50,10 @@ type Backups interface {
 type Requests interface {
 	CreateBackup(ctx context.Context, r api.CreateBackup) (api.Task, error)
 	Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error)
+	// PreviewRestore tells what a restore would do; it changes nothing.
+	PreviewRestore(ctx context.Context, r api.RestoreBackup) (api.RestorePlan, error)
+	// Undo takes the swap of a completed restore back before it returns, and returns its task.
+	Undo(ctx context.Context, task string) (api.Task, error)
 }
 
 // Keeping looks after what is kept. Methods return when the task, or the change, is written down durably.

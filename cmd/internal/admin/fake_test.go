@@ -117,6 +117,14 @@ func (f *fake) Restore(_ context.Context, r api.RestoreBackup) (api.Task, error)
 	return api.Task{ID: "t10", Type: "restore", Backup: r.Backup, Target: r.Target}, f.err
 }
 
+func (f *fake) PreviewRestore(_ context.Context, r api.RestoreBackup) (api.RestorePlan, error) {
+	return api.RestorePlan{Backup: api.Backup{ID: "b1"}, Database: r.Database, Target: r.Target, Clients: []string{"ann"}}, f.err
+}
+
+func (f *fake) Undo(_ context.Context, task string) (api.Task, error) {
+	return api.Task{ID: task, Type: "restore", Undo: "shop__was_1"}, f.err
+}
+
 func (f *fake) backend() Backend {
 	return Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Watch: f.watch}
 }

@@ -43,6 +43,7 @@ func NewHandler(b Backend) http.Handler {
 	h.routeKeeping(mux)
 	h.routeStorages(mux)
 	h.keyringRoutes(mux)
+	h.routeRestores(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, &api.Error{Code: api.CodeNotFound, Message: "the daemon does not know " + r.Method + " " + r.URL.Path,
 			Hint: "the command and the daemon may be of different versions: compare fencepost version with fencepost status"})

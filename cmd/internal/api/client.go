@@ -26,6 +26,9 @@ const (
 	PathBackups    = "/v1/backups"
 )
 
+// PathPreview is the path that tells what a restore would do.
+const PathPreview = "/v1/restores/preview"
+
 // TasksPath is the path of a list of tasks.
 func TasksPath(f TaskFilter) string { return withQuery(PathTasks, f.Query()) }
 
@@ -151,6 +154,17 @@ func (c *Client) CreateBackup(ctx context.Context, r CreateBackup) (Task, error)
 // Restore plans a restore and returns its task.
 func (c *Client) Restore(ctx context.Context, r RestoreBackup) (Task, error) {
 	return post[Task](ctx, c, BackupPath(r.Backup)+"/restore", r)
+}
+
+// PreviewRestore checks a request and tells what the restore would do and meet. Nothing is planned or changed.
+func (c *Client) PreviewRestore(ctx context.Context, r RestoreBackup) (RestorePlan, error) {
+	return post[RestorePlan](ctx, c, PathPreview, r)
+}
+
+// Undo gives the name of a restored database back to the one that it replaced, at once, and returns the restore's task. A
+// second one takes the first back.
+func (c *Client) Undo(ctx context.Context, task string) (Task, error) {
+	return post[Task](ctx, c, TaskPath(task)+"/undo", struct{}{})
 }
 
 // Cancel asks for the end of a task, which may take a moment, and returns the task.

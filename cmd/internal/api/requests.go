@@ -77,7 +77,9 @@ type CreateBackup struct {
 
 // RestoreBackup asks for a backup to be restored into a database.
 type RestoreBackup struct {
-	Backup string `json:"backup"`
+	Backup string `json:"backup"` // for a preview empty: the newest good one of Database
+	// Database is the configured name whose server receives it; empty: the backup's.
+	Database string `json:"database,omitempty"`
 	// Target is the name of the database to make; empty: the one that was backed up.
 	Target string `json:"target,omitempty"`
 	// Replace allows an existing database of that name to be replaced.

@@ -139,6 +139,8 @@ type Task struct {
 	Progress    Progress `json:"progress"`
 	Error       string   `json:"error,omitempty"` // one sentence
 	Hint        string   `json:"hint,omitempty"`
+	// Undo is the database that a restore replaced and that is kept for a while; see Client.Undo.
+	Undo string `json:"undo,omitempty"`
 
 	Created         time.Time  `json:"created"`
 	Updated         time.Time  `json:"updated"`
@@ -179,6 +181,21 @@ type Backup struct {
 	Accepted bool       `json:"accepted"`           // somebody wants it although it is suspect
 	Note     string     `json:"note,omitempty"`
 	MarkedBy string     `json:"marked_by,omitempty"` // who pinned, accepted or noted last
+}
+
+// RestorePlan is what a restore would do, and what it would meet.
+type RestorePlan struct {
+	Backup    Backup   `json:"backup"`
+	Database  string   `json:"database"` // configured name whose server receives it
+	Target    string   `json:"target"`   // database that is made
+	Storage   string   `json:"storage"`  // that is read
+	Server    string   `json:"server"`   // version
+	Exists    bool     `json:"exists"`   // there is a database of the target's name
+	Bytes     int64    `json:"bytes"`    // of that one
+	Clients   []string `json:"clients"`  // sessions in it, as role/application, at most 20
+	More      int      `json:"more_clients,omitempty"`
+	InPlace   bool     `json:"in_place,omitempty"`
+	KeepOldMS int64    `json:"keep_old_ms"` // how long the replaced database is kept as the undo; 0: there is none
 }
 
 // Copy is a backup in one storage.

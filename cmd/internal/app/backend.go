@@ -9,9 +9,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
-	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
-	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 // backend is what the admin handler shows of this node.
@@ -144,7 +142,7 @@ func (j jobs) Tasks(ctx context.Context, f api.TaskFilter) ([]api.Task, error) {
 		if f.Limit > 0 && len(list) == f.Limit {
 			break
 		}
-		list = append(list, taskOf(t))
+		list = append(list, j.taskOf(t))
 	}
 	return list, nil
 }
@@ -155,7 +153,7 @@ func (j jobs) Task(ctx context.Context, id string) (api.Task, error) {
 		return api.Task{}, err
 	}
 	t, err := w.ledger.Task(ctx, id)
-	return taskOf(t), err
+	return j.taskOf(t), err
 }
 
 func (j jobs) Cancel(ctx context.Context, id string) (api.Task, error) {
@@ -194,36 +192,12 @@ func (j jobs) Backup(ctx context.Context, id string) (api.Backup, error) {
 	return backupOf(b), err
 }
 
-func (j jobs) CreateBackup(ctx context.Context, r api.CreateBackup) (api.Task, error) {
-	w, err := j.now()
-	if err != nil {
-		return api.Task{}, err
+func (j jobs) taskOf(t ledger.Task) api.Task {
+	out := taskOf(t)
+	if t.State == ledger.Completed && j.a.cfg.Restore.KeepOld > 0 {
+		out.Undo = t.Prepared.Undo
 	}
-	t, err := w.planner.PlanBackup(ctx, pipeline.BackupRequest{Database: r.Database, Storages: r.Storages, Dump: dumpOptions(r)})
-	return taskOf(t), err
-}
-
-func (j jobs) Restore(ctx context.Context, r api.RestoreBackup) (api.Task, error) {
-	w, err := j.now()
-	if err != nil {
-		return api.Task{}, err
-	}
-	t, err := w.planner.PlanRestore(ctx, pipeline.RestoreRequest{Backup: r.Backup, Target: r.Target, Replace: r.Replace, Storage: r.Storage, Foreign: r.AcceptForeign, Choices: restoreChoices(r)})
-	return taskOf(t), err
-}
-
-func dumpOptions(r api.CreateBackup) source.DumpOptions {
-	return source.DumpOptions{
-		Format: r.Format, Schemas: r.Schemas, Tables: r.Tables, ExcludeSchemas: r.ExcludeSchemas, ExcludeTables: r.ExcludeTables,
-		SchemaOnly: r.SchemaOnly, NoLargeObjects: r.NoLargeObjects, Globals: r.Globals, Jobs: r.Jobs,
-	}
-}
-
-func restoreChoices(r api.RestoreBackup) source.RestoreChoices {
-	return source.RestoreChoices{
-		InPlace: r.InPlace, Disconnect: r.Disconnect, NoOwner: r.NoOwner, NoPrivileges: r.NoPrivileges, NoSubscriptions: r.NoSubscriptions,
-		NoEventTriggers: r.NoEventTriggers, SchemaOnly: r.SchemaOnly, Schemas: r.Schemas, Tables: r.Tables, Jobs: r.Jobs,
-	}
+	return out
 }
 
 func taskOf(t ledger.Task) api.Task {

@@ -7,6 +7,7 @@ import (
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 // codes maps what the halves answer to what people and scripts branch on; the first match counts.
@@ -20,6 +21,9 @@ var codes = []struct {
 	{ledger.ErrRefused, api.CodeConflict, ""},
 	{ledger.ErrExists, api.CodeConflict, ""},
 	{ledger.ErrUnavailable, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
+	{source.ErrTargetExists, api.CodeConflict, "--replace replaces it, --as restores under another name"},
+	{source.ErrSuperseded, api.CodeConflict, ""},
+	{source.ErrUnavailable, api.CodeUnavailable, ""},
 	{gms.ErrNoQuorum, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
 	{gms.ErrUnknown, api.CodeUnavailable, "it may have happened: look before you repeat it"},
 	{gms.ErrRunClosed, api.CodeLeaseLost, "this node is opening a new run; repeat it"},

@@ -50,6 +50,9 @@ func newFake() *fake {
 			Database: "shop", Backup: "b1", Storages: []string{"disk", "nas"}, Progress: api.Progress{Read: 5 << 30},
 			Created: *before(73 * time.Hour), Updated: *before(72 * time.Hour), Finished: before(72 * time.Hour)},
 	}
+	f.tasks = append(f.tasks, api.Task{ID: "t0", Type: "restore", RunType: "user", State: "completed", Final: true, Attempt: 1, MaxAttempts: 3, Node: "n1", Run: runA, Token: 60,
+		Database: "shop", Backup: "b1", Target: "shop", Replace: true, Undo: "shop__was_60", Storages: []string{},
+		Created: *before(80 * time.Hour), Updated: *before(80 * time.Hour), Finished: before(80 * time.Hour)})
 	return f
 }
 
@@ -209,6 +212,9 @@ func (f *fake) Task(_ context.Context, id string) (api.Task, error) {
 	if i < 0 {
 		return api.Task{}, &api.Error{Code: api.CodeNotFound, Message: "there is no task " + id, Hint: "fencepost tasks lists them"}
 	}
+	if t := &f.tasks[i]; t.Type == "restore" && !t.Final { // it takes no longer than a look
+		t.State, t.Final, t.Finished, t.Undo = "completed", true, before(0), "shop__was_77"
+	}
 	return f.tasks[i], nil
 }
 
@@ -271,10 +277,43 @@ func (f *fake) Restore(ctx context.Context, r api.RestoreBackup) (api.Task, erro
 	if target == "" {
 		target = b.Database
 	}
-	if target == "shop" && !r.Replace {
+	if target == "shop" && !r.Replace && !r.InPlace {
 		return api.Task{}, &api.Error{Code: api.CodeConflict, Message: "database shop is there", Hint: "--replace replaces it, --as restores under another name"}
 	}
 	return f.plan(api.Task{Type: "restore", Database: b.Database, Backup: b.ID, Target: target, Replace: r.Replace, Storages: []string{r.Storage}}), nil
+}
+
+func (f *fake) PreviewRestore(ctx context.Context, r api.RestoreBackup) (api.RestorePlan, error) {
+	if r.Backup == "" {
+		r.Backup = "b1"
+	}
+	b, err := f.Backup(ctx, r.Backup)
+	if err != nil {
+		return api.RestorePlan{}, err
+	}
+	p := api.RestorePlan{Backup: b, Database: b.Database, Target: r.Target, Storage: "disk", Server: "15.18", Clients: []string{}, InPlace: r.InPlace}
+	if p.Target == "" {
+		p.Target = b.Database
+	}
+	if p.Target == "copy" {
+		return p, nil
+	}
+	if !r.Replace && !r.InPlace {
+		return p, &api.Error{Code: api.CodeConflict, Message: "database " + p.Target + " is there", Hint: "--replace replaces it, --as restores under another name"}
+	}
+	p.Exists, p.Bytes, p.Clients, p.More = true, 6<<30, []string{"ann/till", "bob/psql"}, 3
+	if !r.InPlace {
+		p.KeepOldMS = (24 * time.Hour).Milliseconds()
+	}
+	return p, nil
+}
+
+func (f *fake) Undo(ctx context.Context, task string) (api.Task, error) {
+	t, err := f.Task(ctx, task)
+	if err == nil && t.Type != "restore" {
+		err = &api.Error{Code: api.CodeUsage, Message: "task " + task + " is no completed restore"}
+	}
+	return t, err
 }
 
 func (f *fake) plan(t api.Task) api.Task {

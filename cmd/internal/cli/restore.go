@@ -1,29 +1,44 @@
 package cli
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
+// restoring is one restore command.
+type restoring struct {
+	*root
+	want   api.RestoreBackup
+	newest bool   // a database was named, not a backup
+	sure   string // name of the database that may be replaced
+	dryRun bool
+	wait   *bool
+	asked  bool // --wait was given, one way or the other
+}
+
 func (r *root) restoreCommand() *cobra.Command {
-	var want api.RestoreBackup
-	var sure bool
+	c := &restoring{root: r}
 	cmd := &cobra.Command{
-		Use:   "restore BACKUP",
-		Short: "Plan the restore of a backup into a database",
-		Long: "Plan the restore of a backup and print its task. The backup is filled into a new database, checked, and swapped in\n" +
-			"under the target's name in one transaction. An existing database of that name is replaced only with --replace,\n" +
-			"and kept for a while under another name. With --in-place the backup goes into the database itself, in one\n" +
-			"transaction: it replaces what has its names, all else stays, and there is no undo.",
+		Use:   "restore DATABASE|BACKUP",
+		Short: "Restore the newest good backup of a database, or a given one",
+		Long: "Restore a backup. Given a database, its newest good backup is proposed: the plan is shown, and goes on when the\n" +
+			"database's name was typed (or given with --yes); on a terminal it is waited for. Given a backup, an existing database is replaced only with --replace.\n\n" +
+			"The backup is filled into a new database, checked, and swapped in under the target's name in one transaction; the\n" +
+			"replaced database is kept for a while, and fencepost undo gives it its name back. With --in-place the backup goes into\n" +
+			"the database itself, in one transaction: it replaces what has its names, all else stays, and there is no undo.",
 		Args: arguments(1, 1),
 	}
+	want := &c.want
 	cmd.Flags().StringVar(&want.Target, "as", "", "name of the database to make (default that of the one that was backed up)")
+	cmd.Flags().StringVar(&want.Database, "on", "", "configured database whose server receives it (default that of the backup)")
 	cmd.Flags().BoolVar(&want.Replace, "replace", false, "an existing database may be replaced")
 	cmd.Flags().StringVar(&want.Storage, "storage", "", "storage to read from (default any that has a copy)")
 	cmd.Flags().BoolVar(&want.AcceptForeign, "accept-foreign", false, "also a backup that this group has not made, or whose manifest is not signed")
@@ -37,55 +52,168 @@ func (r *root) restoreCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&want.Schemas, "schema", nil, "only what is in this schema; may be repeated")
 	cmd.Flags().StringArrayVar(&want.Tables, "table", nil, "only this table, without indexes and keys; may be repeated")
 	cmd.Flags().IntVar(&want.Jobs, "jobs", 0, "sessions at the same time, also for indexes and keys (default as many as the backup has streams)")
-	cmd.Flags().BoolVar(&sure, "yes", false, "do not ask before replacing")
-	wait := waitFlag(cmd)
+	cmd.Flags().StringVar(&c.sure, "yes", "", "do not ask: the name of the database that may be replaced")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "check everything and show the plan; change nothing")
+	c.wait = waitFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		want.Backup = args[0]
-		c := r.client()
-		defer c.Close()
-		if want.Replace && !sure {
-			if err := r.confirm(cmd.Context(), c, want); err != nil {
-				return err
-			}
-		}
-		t, err := c.Restore(cmd.Context(), want)
-		if err != nil {
-			return err
-		}
-		return r.finish(cmd.Context(), c, t, *wait, api.TaskError)
+		c.asked = cmd.Flags().Changed("wait")
+		return c.run(cmd.Context(), args[0])
 	}
 	return cmd
 }
 
-// confirm asks a person to type the name of what will be replaced.
-func (r *root) confirm(ctx context.Context, c *api.Client, want api.RestoreBackup) error {
-	if !r.Interactive {
-		return &api.Error{Code: api.CodeUsage, Message: "--replace replaces a database, and nobody can be asked here", Hint: "add --yes"}
+func (c *restoring) run(ctx context.Context, name string) error {
+	client := c.client()
+	defer client.Close()
+	if err := c.choose(ctx, client, name); err != nil {
+		return err
 	}
-	b, err := c.Backup(ctx, want.Backup)
+	plan, err := client.PreviewRestore(ctx, c.want)
 	if err != nil {
 		return err
 	}
-	name := want.Target
-	if name == "" {
-		name = b.Database
+	out := planOutput{RestorePlan: plan, Leaves: c.leaves(), replace: c.want.Replace}
+	if c.dryRun {
+		return c.print(out)
 	}
-	what := "This replaces database"
-	if want.InPlace {
-		what = "This replaces, without an undo, what is in database"
+	if err := c.confirm(out); err != nil {
+		return err
 	}
-	return r.typed(name, fmt.Sprintf("%s %s by backup %s of %s.", what, name, b.ID, b.Database))
+	c.want.Backup = plan.Backup.ID // the very one that was shown
+	t, err := client.Restore(ctx, c.want)
+	if err != nil {
+		return err
+	}
+	wait := *c.wait || c.newest && c.Interactive && !c.asked // somebody sits there
+	return c.finish(ctx, client, t, wait, api.TaskError)
 }
 
-// typed says what is about to be done, and goes on when a person types the name.
-func (r *root) typed(name, what string) error {
-	fmt.Fprintf(r.Stderr, "%s Type %s to go on: ", printable(what), printable(name))
-	answer, err := bufio.NewReader(r.Stdin).ReadString('\n')
-	if strings.TrimSpace(answer) == name {
+// choose finds out whether a backup or a database was named.
+func (c *restoring) choose(ctx context.Context, client *api.Client, name string) error {
+	_, err := client.Backup(ctx, name)
+	var e *api.Error
+	switch {
+	case err == nil:
+		c.want.Backup = name
+		return nil
+	case !errors.As(err, &e) || e.Code != api.CodeNotFound:
+		return err
+	}
+	list, err := client.Backups(ctx, api.BackupFilter{Database: name, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return &api.Error{Code: api.CodeNotFound, Message: "there is no backup " + name + ", and none of a database of that name", Hint: "fencepost backup list shows them"}
+	}
+	if c.want.Database != "" && c.want.Database != name {
+		return &api.Error{Code: api.CodeUsage, Message: "a database was named, and --on another one", Hint: "name the backup, from fencepost backup list"}
+	}
+	c.newest, c.want.Database = true, name
+	c.want.Replace = c.want.Replace || c.want.Target == "" // the name is asked for below
+	return nil
+}
+
+// leaves says in a few words what of the backup is left out.
+func (c *restoring) leaves() []string {
+	var out []string
+	add := func(on bool, text string) {
+		if on {
+			out = append(out, text)
+		}
+	}
+	add(c.want.SchemaOnly, "definitions only")
+	add(len(c.want.Schemas) > 0, "only schema "+strings.Join(c.want.Schemas, ", "))
+	add(len(c.want.Tables) > 0, "only table "+strings.Join(c.want.Tables, ", ")+", without indexes and keys")
+	add(c.want.NoOwner, "no owners")
+	add(c.want.NoPrivileges, "no rights")
+	add(c.want.NoSubscriptions, "no subscriptions")
+	add(c.want.NoEventTriggers, "no event triggers")
+	return out
+}
+
+// confirm asks a person to type the name of what will be replaced, or of what is made of the newest backup.
+func (c *restoring) confirm(plan planOutput) error {
+	if !c.newest && !(plan.Exists && c.want.Replace) {
 		return nil
 	}
-	if err != nil {
-		fmt.Fprintln(r.Stderr)
+	switch {
+	case c.sure == plan.Target:
+		return nil
+	case c.sure != "":
+		return &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("--yes names %s, and the restore is of database %s: nothing was done", c.sure, plan.Target)}
+	case !c.Interactive:
+		return &api.Error{Code: api.CodeUsage, Message: "this restores database " + plan.Target + ", and nobody can be asked here", Hint: "add --yes " + plan.Target}
 	}
-	return &api.Error{Code: api.CodeFailed, Message: "not confirmed: nothing was done"}
+	var b strings.Builder
+	plan.text(&b, c.Now())
+	fmt.Fprint(c.Stderr, b.String())
+	return c.typed(plan.Target, "This restores database "+plan.Target+".")
+}
+
+// planOutput is what a restore would do.
+type planOutput struct {
+	api.RestorePlan
+	Leaves  []string `json:"leaves_out,omitempty"`
+	replace bool
+}
+
+func (p planOutput) text(w io.Writer, now time.Time) {
+	var f facts
+	f.add("backup", p.Backup.ID)
+	f.add("of database", p.Backup.Database)
+	f.add("as of", ago(p.Backup.AsOf, now))
+	f.add("size", size(p.Backup.RawBytes)+", "+size(p.Backup.StoredBytes)+" to read from storage "+p.Storage)
+	f.add("verified", verified(p.Backup, now))
+	f.add("leaves out", strings.Join(p.Leaves, "; "))
+	f.add("into", "database "+p.Target+on(p.RestorePlan))
+	f.add("replaces", p.replaces())
+	f.add("clients", p.clients())
+	f.write(w)
+}
+
+func on(p api.RestorePlan) string {
+	if p.Server == "" {
+		return ""
+	}
+	return ", PostgreSQL " + p.Server
+}
+
+// replaces says what becomes of the database that is there.
+func (p planOutput) replaces() string {
+	switch keep := time.Duration(p.KeepOldMS) * time.Millisecond; {
+	case !p.Exists:
+		return "nothing: there is no database of that name"
+	case p.InPlace && !p.replace:
+		return "nothing: the database must be empty"
+	case p.InPlace:
+		return "what has the names of the backup, in the database itself, WITHOUT an undo"
+	case keep == 0:
+		return "the database of " + size(p.Bytes) + ", which is DROPPED: restore.keep_old is 0"
+	default:
+		return "the database of " + size(p.Bytes) + ", which is kept for " + span(keep)
+	}
+}
+
+// clients says who is in the database, and what happens to them.
+func (p planOutput) clients() string {
+	if len(p.Clients) == 0 {
+		return ""
+	}
+	text := strings.Join(p.Clients, ", ")
+	if p.More > 0 {
+		text += fmt.Sprintf(" and %d more", p.More)
+	}
+	if p.InPlace {
+		return text + " are connected: it waits for those who use what it replaces (--disconnect ends them)"
+	}
+	return text + " will be disconnected"
+}
+
+// verified says when a backup was last read back.
+func verified(b api.Backup, now time.Time) string {
+	if b.Verified == nil {
+		return "never"
+	}
+	return ago(b.Verified, now)
 }

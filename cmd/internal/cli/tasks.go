@@ -82,6 +82,9 @@ func (t taskOutput) text(w io.Writer, now time.Time) {
 	f.add("cancelled by", x.CancelBy)
 	f.add("error", x.Error)
 	f.add("hint", x.Hint)
+	if x.Undo != "" {
+		f.add("undo", "fencepost undo "+x.ID+" (the replaced database is kept as "+x.Undo+")")
+	}
 	f.write(w)
 }
 
