@@ -29,6 +29,7 @@ type fakeServer struct {
 	streams  int      // of rows, in each dump; 0 and 1: one archive
 	restored []string // parts of the latest restore, in the order in which they ended
 	identity string   // of the server
+	undone   []source.Prepared
 
 	onDump   func(ctx context.Context) error                          // when a dump is started
 	onWrite  func(ctx context.Context, part string, sent int64) error // before each piece of a part

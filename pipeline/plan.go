@@ -186,14 +186,19 @@ func (p *Planner) backup(ctx context.Context, r RestoreRequest) (ledger.Backup, 
 		return ledger.Backup{}, &RequestError{Field: "backup", Problem: "neither a backup nor a database is named", Hint: "give the id of a backup"}
 	}
 	if r.Backup == "" {
-		list, err := p.cfg.Ledger.Backups(ctx, ledger.BackupFilter{Database: r.Database, State: ledger.BackupCompleted, Limit: 1})
+		list, err := p.cfg.Ledger.Backups(ctx, ledger.BackupFilter{Database: r.Database, State: ledger.BackupCompleted})
 		if err != nil {
 			return ledger.Backup{}, fmt.Errorf("find the newest backup of %s: %w", r.Database, err)
 		}
 		if len(list) == 0 {
 			return ledger.Backup{}, &RequestError{Field: "database", Problem: fmt.Sprintf("there is no completed backup of %q", r.Database), Hint: "list the backups to see what there is", Err: ledger.ErrNotFound}
 		}
-		return list[0], nil
+		for _, b := range list {
+			if b.Good() {
+				return b, nil
+			}
+		}
+		return list[0], &RequestError{Field: "database", Problem: fmt.Sprintf("every backup of %q is suspect", r.Database), Hint: "look at them, and name the one that you want"}
 	}
 	b, err := p.cfg.Ledger.Backup(ctx, r.Backup)
 	switch {

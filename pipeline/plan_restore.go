@@ -35,7 +35,11 @@ func (p *Planner) PreviewRestore(ctx context.Context, r RestoreRequest) (Restore
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	from, err := pick(ctx, p.cfg.Catalog, b.ID, t.Storages)
+	catalog := p.cfg.Catalog
+	if t.Foreign {
+		catalog.Trust = nil
+	}
+	from, err := pick(ctx, catalog, b.ID, t.Storages)
 	if err != nil {
 		return RestorePlan{}, err
 	}

@@ -212,7 +212,7 @@ func (f *fake) Task(_ context.Context, id string) (api.Task, error) {
 	if i < 0 {
 		return api.Task{}, &api.Error{Code: api.CodeNotFound, Message: "there is no task " + id, Hint: "fencepost tasks lists them"}
 	}
-	if t := &f.tasks[i]; t.Type == "restore" && !t.Final { // it takes no longer than a look
+	if t := &f.tasks[i]; t.Type == "restore" && t.Replace && !t.Final { // it takes no longer than a look
 		t.State, t.Final, t.Finished, t.Undo = "completed", true, before(0), "shop__was_77"
 	}
 	return f.tasks[i], nil

@@ -30,7 +30,8 @@ func (r *root) restoreCommand() *cobra.Command {
 		Use:   "restore DATABASE|BACKUP",
 		Short: "Restore the newest good backup of a database, or a given one",
 		Long: "Restore a backup. Given a database, its newest good backup is proposed: the plan is shown, and goes on when the\n" +
-			"database's name was typed (or given with --yes); on a terminal it is waited for. Given a backup, an existing database is replaced only with --replace.\n\n" +
+			"database's name was typed (or given with --yes); on a terminal it is waited for. Given a backup, an existing\n" +
+			"database is replaced only with --replace.\n\n" +
 			"The backup is filled into a new database, checked, and swapped in under the target's name in one transaction; the\n" +
 			"replaced database is kept for a while, and fencepost undo gives it its name back. With --in-place the backup goes into\n" +
 			"the database itself, in one transaction: it replaces what has its names, all else stays, and there is no undo.",
@@ -165,6 +166,7 @@ func (p planOutput) text(w io.Writer, now time.Time) {
 	f.add("as of", ago(p.Backup.AsOf, now))
 	f.add("size", size(p.Backup.RawBytes)+", "+size(p.Backup.StoredBytes)+" to read from storage "+p.Storage)
 	f.add("verified", verified(p.Backup, now))
+	f.add("suspect", strings.Join(p.Backup.Suspect, "; "))
 	f.add("leaves out", strings.Join(p.Leaves, "; "))
 	f.add("into", "database "+p.Target+on(p.RestorePlan))
 	f.add("replaces", p.replaces())
