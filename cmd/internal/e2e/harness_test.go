@@ -130,7 +130,9 @@ func newCluster(t testing.TB, o options) *cluster {
 		c.names = append(c.names, name)
 		c.ports[name+"/gossip"], c.ports[name+"/cluster"] = freePort(t), freePort(t)
 	}
-	c.certify()
+	if o.nodes > 0 {
+		c.certify()
+	}
 	if o.level == "" {
 		o.level = "debug"
 	}
@@ -233,30 +235,36 @@ func (c *cluster) client(name string) *api.Client {
 func (c *cluster) start(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
-		log := filepath.Join(c.dir, name+".log")
-		f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			c.t.Fatal(err)
-		}
 		args := []string{"--config", c.file(name)}
 		if !c.watched {
 			args = append(args, "--no-warden")
 		}
-		cmd := exec.Command(daemon, args...)
-		cmd.Stderr, cmd.Stdout = f, f
-		if err := cmd.Start(); err != nil {
-			c.t.Fatal(err)
-		}
-		p := &proc{cmd: cmd, done: make(chan struct{}), log: log}
-		go func() { // ends with the process
-			_ = cmd.Wait()
-			f.Close()
-			close(p.done)
-		}()
+		p := startProc(c.t, filepath.Join(c.dir, name+".log"), args...)
 		c.mu.Lock()
 		c.procs[name] = p
 		c.mu.Unlock()
 	}
+}
+
+// startProc starts a daemon that writes into a log.
+func startProc(t testing.TB, log string, args ...string) *proc {
+	t.Helper()
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(daemon, args...)
+	cmd.Stderr, cmd.Stdout = f, f
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &proc{cmd: cmd, done: make(chan struct{}), log: log}
+	go func() { // ends with the process
+		_ = cmd.Wait()
+		f.Close()
+		close(p.done)
+	}()
+	return p
 }
 
 func (c *cluster) proc(name string) *proc {
