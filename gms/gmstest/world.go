@@ -27,6 +27,7 @@ type World struct {
 	names           []string // of all sites, in the order of their making
 	sites           map[string]*site
 	graves          sync.WaitGroup
+	moves           int
 }
 
 // Cluster makes a world of n nodes, named n1 to n<n>, and returns when every one holds its lease and sees all. The first
@@ -152,6 +153,28 @@ func (w *World) Replace(name string) {
 		<-s.node.down
 	}
 	s.disk, s.home = consensus.NewMemStores(), tempHome(w.t)
+}
+
+// Move gives a node that does not run another address: its host was set up anew, with its disk. The nodes that are started
+// from now on have it among their seeds if it was one.
+func (w *World) Move(name string) {
+	w.t.Helper()
+	s := w.sites[name]
+	if s.node != nil {
+		if s.node.Alive() {
+			w.t.Fatalf("move %s: it is running", name)
+		}
+		<-s.node.down
+	}
+	w.moves++
+	was := s.gossip()
+	s.ip = fmt.Sprintf("127.0.1.%d", w.moves)
+	w.seeds = slices.Clone(w.seeds)
+	for i, seed := range w.seeds {
+		if seed == was {
+			w.seeds[i] = s.gossip()
+		}
+	}
 }
 
 // Node is the last process of that name.

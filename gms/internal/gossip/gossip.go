@@ -216,6 +216,26 @@ func (g *Gossip) Join(ctx context.Context, addrs []string) (int, error) {
 	return joined, errors.Join(errs...)
 }
 
+// joinAny asks all addresses of one host at once, and is content with the first that answers: dead ones cost nothing.
+func (g *Gossip) joinAny(list *memberlist.Memberlist, ips []string, port string) error {
+	results := make(chan error, len(ips))
+	for _, ip := range ips {
+		g.calls.Go(func() {
+			_, err := list.Join([]string{net.JoinHostPort(ip, port)})
+			results <- err
+		})
+	}
+	var errs []error
+	for range ips {
+		err := <-results
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // joinOne resolves the address itself, since the library would ask one server after the other, and take the first answer
 // of each host that works.
 func (g *Gossip) joinOne(ctx context.Context, list *memberlist.Memberlist, addr string) error {
@@ -231,18 +251,12 @@ func (g *Gossip) joinOne(ctx context.Context, list *memberlist.Memberlist, addr 
 			return fmt.Errorf("join %s: %w", addr, err)
 		}
 	}
-	var errs []error
-	for _, ip := range ips {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("join %s: %w", addr, context.Cause(ctx))
-		}
-		if _, err := list.Join([]string{net.JoinHostPort(ip, port)}); err == nil {
-			return nil
-		} else {
-			errs = append(errs, err)
-		}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("join %s: %w", addr, context.Cause(ctx))
 	}
-	err = errors.Join(errs...)
+	if err = g.joinAny(list, ips, port); err == nil {
+		return nil
+	}
 	if why := strangeness(err.Error()); why != "" {
 		return fmt.Errorf("join %s: %w: %s", addr, ErrStranger, why)
 	}

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -310,4 +311,38 @@ func packed(fields ...any) []byte {
 		}
 	}
 	return b
+}
+
+// M21: names are resolved outside the library, all at once and within StreamTimeout. One whose answer never comes, and the
+// dead among the addresses of another, hold nobody up.
+func TestM21NamesHoldNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEther()
+		b := member(t, e, 2, "r", nil)
+		a := member(t, e, 1, "r", func(c *Config) {
+			c.Resolve = func(ctx context.Context, name string) ([]string, error) {
+				if name == "hangs" {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return []string{"10.0.0.77", "10.0.0.78", "10.0.0.79", "10.0.0.2"}, nil
+			}
+		})
+		for _, dead := range []string{"10.0.0.77", "10.0.0.78", "10.0.0.79"} {
+			e.setCut(dead, true)
+		}
+		begun := time.Now()
+		var joined int
+		var calls sync.WaitGroup
+		calls.Go(func() { joined, _ = a.Join(t.Context(), []string{"hangs:7946", "several:7946"}) })
+		await(t, a, Alive, "n2/r")
+		if took := time.Since(begun); took > 100*time.Millisecond {
+			t.Errorf("joined after %v", took)
+		}
+		calls.Wait()
+		if took := time.Since(begun); joined != 1 || took > 3*time.Second {
+			t.Errorf("%d joined in %v", joined, took)
+		}
+		stopAll(a, b)
+	})
 }
