@@ -40,6 +40,48 @@
 //   - Locks are granted first come first served; a lock's client is told when its limit has passed.
 //   - A watch of the state cache misses no change, or says ErrGap.
 //
+// # What there is
+//
+// What group services for Java hosts (Shoal) offer, and where it is here.
+//
+//	signals: package signals, by Router
+//	  JoinNotification                  signals.JoinNotification; Facts.Rejoin when an earlier run of the node was closed
+//	  JoinedAndReadyNotification        signals.JoinedAndReadyNotification; Facts.ReadyView and PreviousReadyView
+//	  FailureSuspected, withdrawn       signals.FailureSuspected, FailureNoLongerSuspected
+//	  FailureNotification               signals.FailureNotification; Facts.Evidence says why, Member.Role whose
+//	  FailureRecovery                   signals.FailureRecoverySignal, by recovery.Manager; Acquire and Release on it
+//	  PlannedShutdown                   signals.PlannedShutdown; Facts.Shutdown tells instance from group
+//	  GroupLeadershipNotification       signals.GroupLeadershipNotification
+//	  Message                           signals.MessageReceived, by Router.AddMessageFactory
+//	  group startup and shutdown        signals.GroupStartup, GroupShutdown; Facts.Phase; View.GroupStarting, GroupStopping
+//	  (not there)                       signals.QuorumLost, QuorumRegained
+//	the handle
+//	  join, leave                       Group.Start, AwaitStanding; Group.Stop, Changed, Err
+//	  members: core, all, start times   Group.View, Members; signals.Member.Role, StartTime
+//	  members that are alive and ready  Group.ReadyViews; signals.Member.Ready; Group.SetReady
+//	  previous views                    Group.Views, ViewsSince; Facts.PreviousView
+//	  member state                      Group.MemberState: StateStarting, StateAlive, StateAliveAndReady, StateInDoubt,
+//	                                    StateDead, StateStopping, StateStopped, StateUnknown
+//	  isMemberAlive                     Group.IsMemberAlive
+//	  leader, isGroupLeader             Group.Leader; Leader() == the node of Self()
+//	  raiseFence, lowerFence, isFenced  Group.RaiseFence, LowerFence, IsFenced, MaintenanceFences
+//	  send to all, to a list, to one    Group.Send, MessageStats
+//	  member details                    Config.Details, Group.SetDetail, RemoveDetail; signals.Member.Details
+//	  distributed state cache           Group.Cache: Get, List, Commit (puts, deletes, conditions on versions), Watch
+//	  announceWatchdogObservedFailure   Group.AnnounceObservedFailure
+//	  group startup, shutdown           Group.AnnounceGroupStartup, AnnounceGroupShutdown, IsGroupBeingShutdown
+//	  several groups in one process     one Group each, with homes and ports of their own
+//	roles: Config.Role
+//	  CORE, SPECTATOR, WATCHDOG         signals.Core, Spectator, Watchdog; and Witness, which only votes
+//
+// # After a restart
+//
+// A process that is started again is a new run, and begins with a JoinNotification for each member that is there. A host
+// that must know what happened meanwhile keeps, in its own store and beside the effects of its handlers, the View.Version
+// of the last signal that it has handled, and gives it as [Config.ResumeFrom]: the first run is then told of the joins,
+// failures and departures since. Recoveries need none of this: they are delivered until they have ended. A host whose
+// handlers keep nothing, as fencepostd's, leaves it at 0.
+//
 // # What is not
 //
 //   - A lease tells a holder when to stop; what a stopped process does when it wakes is excluded only by tokens.
@@ -68,6 +110,8 @@
 //	endings.go     since when a fence's earlier holders are gone
 //	signalling.go  changes of the log into signals; resuming.go goes on after a snapshot or another process; quorum.go;
 //	               shown.go what hosts see of runs and views; chronicle.go what operators find in the log
+//	watchdog.go    reports of deaths; details.go, memberstate.go what members say, and what is known, of themselves
+//	reaping.go     who has been gone for long; pair.go what two members cannot do
 //	history.go     past views, ready views, announcements of the whole group
 //	messages.go    messages between members
 //	locks.go       poll locks and their queues; watch.go changes of the state cache

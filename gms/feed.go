@@ -17,15 +17,21 @@ import (
 // is room is a follower by then.
 const feedGrace = 500 * time.Millisecond
 
+// feedLag is how long the own log may be behind the leader before the member asks to be fed meanwhile: Raft lets up to ten
+// seconds pass before it tries again whom it did not reach for long.
+const feedLag = time.Second
+
 // feedShun is how long a feeder that failed comes after all others.
 const feedShun = 10 * time.Second
 
 // feed keeps the replica of a member that is not in the Raft configuration up to date (DESIGN.md section 5): another
 // member's stream brings the entries. The state is held in memory only; the home's log stays as it is.
 type feed struct {
-	g    *Group
-	shun map[string]time.Time // feeders that failed lately
-	hot  bool                 // one feeder follows the other without grace
+	g     *Group
+	shun  map[string]time.Time // feeders that failed lately
+	hot   bool                 // one feeder follows the other without grace
+	want  uint64               // index that the own log is waited for to bring
+	since time.Time            // from when on
 }
 
 // feedLoop is fed by one member after the other while the own log does not bring the entries.
@@ -75,6 +81,9 @@ func (f *feed) awaitNeed(ctx context.Context) bool {
 		switch {
 		case f.g.follows():
 			since, f.hot = time.Time{}, false
+			if wait = feedLag; f.lags() {
+				return ctx.Err() == nil
+			}
 		case f.hot:
 			return ctx.Err() == nil
 		case since.IsZero():
@@ -89,6 +98,16 @@ func (f *feed) awaitNeed(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// lags tells whether the own log has been behind the leader for too long. What it is behind is what a leader has told with
+// an acknowledgement.
+func (f *feed) lags() bool {
+	at, now := f.g.rep.index(), time.Now()
+	if at >= f.want {
+		f.want, f.since = f.g.guide.ahead(), now
+	}
+	return at < f.want && now.Sub(f.since) > feedLag
 }
 
 // choose gives the member to be fed by: of those that are alive and follow the log, the first in an order that differs
@@ -159,7 +178,7 @@ func (f *feed) from(ctx context.Context, node string) error {
 		}
 	}()
 	f.g.log.Debug("gms: fed", "feeder", node, "from", at)
-	f.hot = true
+	f.hot = !f.g.follows()
 	f.g.guide.fedBy(node)
 	defer f.g.guide.fedBy("")
 	return f.take(ctx, node, replies)
@@ -205,6 +224,7 @@ var (
 func (f *feed) take(ctx context.Context, node string, replies <-chan fedReply) error {
 	g, beat := f.g, f.g.cfg.Timing.feedBeat()
 	heard, want, since := time.Now(), g.guide.ahead(), time.Now()
+	meanwhile := g.follows() // until the own log has caught up
 	tick := time.NewTicker(beat / 2)
 	defer tick.Stop()
 	var in feedIntake
@@ -229,7 +249,7 @@ func (f *feed) take(ctx context.Context, node string, replies <-chan fedReply) e
 			want, since = g.guide.ahead(), time.Now()
 		}
 		switch {
-		case g.follows():
+		case g.follows() && !meanwhile, g.rep.followsLog():
 			return errOwnLog
 		case time.Since(heard) > 3*beat:
 			return errFeederSilent

@@ -113,6 +113,9 @@ func (g *Group) Start(ctx context.Context) error {
 	if err := g.open(ctx); err != nil {
 		return fmt.Errorf("start group: %w", errors.Join(err, g.closeAll()))
 	}
+	if len(g.founders()) == 2 {
+		g.log.Warn(pairIsNoMajority)
+	}
 	run, cancel := context.WithCancelCause(context.Background())
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -125,6 +125,13 @@ func (r *replica) feedSnapshot(data []byte) error {
 	return nil
 }
 
+// followsLog tells whether the last entry came from the own log.
+func (r *replica) followsLog() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.ownLog
+}
+
 func (r *replica) index() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

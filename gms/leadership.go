@@ -232,6 +232,7 @@ func (l *leading) tendVoters() {
 	}
 	l.acts.Go(func() {
 		defer l.tending.Unlock()
+		l.pair.look(len(l.g.cons.Configuration().Servers), l.g.cfg.Clock.Now(), l.g.log)
 		overdue := l.overdue()
 		for l.tendOnce(overdue) == addNonvoter {
 		}

@@ -37,6 +37,7 @@ type leading struct {
 
 	asks    chan renewalAsk
 	tending sync.Mutex // held while the configuration is changed
+	pair    pairWarning
 	says    *sayings
 	audits  auditor
 	acts    sync.WaitGroup

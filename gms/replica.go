@@ -48,10 +48,10 @@ func newReplica(clock Clock, failed func(error)) *replica {
 func (r *replica) Apply(index uint64, data []byte) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.ownLog = r.ownLog || index >= r.m.Index() // it has caught up with what a feeder brought
 	if index <= r.m.Index() {
 		return nil
 	}
-	r.ownLog = true
 	return r.apply(index, data)
 }
 

@@ -27,7 +27,7 @@ type Member struct {
 	StartTime  time.Time         // when the run was opened, by the clock of the leader that admitted it; for people only
 	Ready      bool              // it reported itself ready for work
 	Components []string          // components it can recover, sorted
-	Details    map[string][]byte // what it published when it joined
+	Details    map[string][]byte // what it says of itself: at its joining, and since
 }
 
 // Clone is a copy that shares nothing with m.

@@ -70,6 +70,9 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	if err := p.a.waitsFor(); err != nil {
 		s.Problems = append(s.Problems, err.Error())
 	}
+	if len(g.Servers()) == 2 {
+		s.Problems = append(s.Problems, "the group has two members, and does not survive the loss of one: a third, or a witness, helps")
+	}
 	recoveries, _ := g.Recoveries()
 	for _, r := range recoveries {
 		if r.State == "parked" {
