@@ -48,6 +48,11 @@ func (x *tapped) endPipes() {
 // bareStream is a port in the shape of the library.
 type bareStream struct{ *streams }
 
+func (s bareStream) Accept() (net.Conn, error) {
+	conn, _, err := s.admit()
+	return conn, err
+}
+
 func bareTransport(w *wires, name string) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: bareStream{newStreams(w.port(name), name)}, MaxPool: 3, Timeout: 5 * time.Second, Logger: hclog.NewNullLogger(),
