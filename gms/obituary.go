@@ -88,7 +88,11 @@ func (h handler) Announce(ctx context.Context, r *wire.AnnounceRequest) (*wire.A
 	}
 	what, run, err := h.g.verifyObituary(r.GetObituary())
 	if err != nil {
-		h.g.log.Warn("gms: obituary refused", "why", err.Error())
+		if errors.Is(err, ErrRunClosed) {
+			h.g.log.Debug("gms: obituary of a run that is closed")
+		} else {
+			h.g.log.Warn("gms: obituary refused", "why", err.Error())
+		}
 		return &wire.AnnounceReply{Why: err.Error(), Decided: true, Closed: errors.Is(err, ErrRunClosed), Leader: h.g.cfg.Node}, nil
 	}
 	return l.bury(what, run), nil
@@ -104,6 +108,10 @@ func (l *leading) bury(what byte, run state.Run) *wire.AnnounceReply {
 		l.follow()
 		l.step(detect.Event{Kind: detect.Obituary, Run: detect.RunID(run.ID)})
 		reply.Taken, reply.Why = what == obituaryDied, "the run is not closed yet"
+		return reply
+	}
+	if run.Quiesced {
+		reply.Taken = true // every member passes it on
 		return reply
 	}
 	log.Info("gms: nothing of the run is left")

@@ -72,6 +72,13 @@ func playNode(role, dir string) int {
 			<-again
 			_ = os.WriteFile(filepath.Join(dir, "reread"), nil, 0o600)
 		}()
+	case "litter": // leaves a child whose parent is gone, and which ends soon
+		out, err := exec.Command("sh", "-c", "sleep 0.2 </dev/null >/dev/null 2>&1 & echo $!").Output()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		_ = os.WriteFile(filepath.Join(dir, "litter"), out, 0o600)
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 	}

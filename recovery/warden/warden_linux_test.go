@@ -540,3 +540,26 @@ func TestForwardedSignal(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 }
+
+// TestOrphansAreCollected: what lost its parent below the node and has ended is collected while the node lives.
+func TestOrphansAreCollected(t *testing.T) {
+	dir := t.TempDir()
+	w := spawnWarden(t, dir, "litter")
+	nodeUp(t, dir, 1)
+	var orphan string
+	within(t, "an orphan was left", func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "litter"))
+		orphan = strings.TrimSpace(string(text))
+		return err == nil && orphan != ""
+	})
+	within(t, "it is collected", func() bool {
+		_, err := os.Stat("/proc/" + orphan)
+		return errors.Is(err, os.ErrNotExist)
+	})
+	if err := w.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Wait(); err != nil {
+		t.Errorf("the warden ended with %v", err)
+	}
+}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkKilledNode measures from kill -9 of a node process below its warden until the fence on it is raised, as its
-// recoverer's own log dates it, in a group of five: one kill per iteration.
+// BenchmarkKilledNode measures from kill -9 of a node process below its warden until the fence on its backups is raised, as
+// their recoverer's own log dates it, in a group of five: one kill per iteration.
 //
 //	go test -run none -bench KilledNode -benchtime 50x ./cmd/internal/e2e
 //
@@ -53,14 +53,15 @@ func benchmarkKilled(b *testing.B, leaders bool) {
 func (c *cluster) steady() {
 	c.t.Helper()
 	for _, name := range c.names {
-		select {
-		case <-c.proc(name).done:
-			c.start(name)
-		default:
-		}
-	}
-	for _, name := range c.names {
-		c.ready(name)
+		c.until(name+" is ready", func() bool {
+			select {
+			case <-c.proc(name).done:
+				c.start(name)
+			default:
+			}
+			s, err := c.client(name).Status(c.ctx)
+			return err == nil && s.Ready && s.Lease == "held"
+		})
 	}
 	c.recovered(c.names[0])
 	c.until("all see all", func() bool {
@@ -83,42 +84,35 @@ func (c *cluster) logSizes() map[string]int64 {
 	return sizes
 }
 
-// raisedAfter is when the last of the fences on a run was raised, by the log of the node that raised it.
+// raisedAfter is when the fence on the backups of a run was raised, by the log of the node that raised it.
 func (c *cluster) raisedAfter(run string, from map[string]int64) (at time.Time) {
 	c.t.Helper()
-	c.until("the fences on "+run+" are raised", func() bool {
-		seen := 0
+	c.until("the fence on "+run+" is raised", func() bool {
 		for _, name := range c.names {
-			for _, when := range raisedIn(c.proc(name).log, from[name], run, name) {
-				seen++
-				if when.After(at) {
-					at = when
-				}
+			if at = raisedIn(c.proc(name).log, from[name], run, name); !at.IsZero() {
+				return true
 			}
 		}
-		return seen >= componentsOfDaemon
+		return false
 	})
 	return at
 }
 
-// componentsOfDaemon are backup and restore: each is recovered by itself.
-const componentsOfDaemon = 2
-
-func raisedIn(path string, from int64, run, node string) (list []time.Time) {
+func raisedIn(path string, from int64, run, node string) time.Time {
 	data, err := os.ReadFile(path)
 	if err != nil || int64(len(data)) < from {
-		return nil
+		return time.Time{}
 	}
 	lines := bufio.NewScanner(bytes.NewReader(data[from:]))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var l struct {
-			Time                time.Time
-			Msg, Run, Appointee string
+			Time                          time.Time
+			Msg, Run, Appointee, Recovers string
 		}
-		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "gms: fence raised" && l.Run == run && l.Appointee == node {
-			list = append(list, l.Time)
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "gms: fence raised" && l.Run == run && l.Appointee == node && l.Recovers == "backup" {
+			return l.Time
 		}
 	}
-	return list
+	return time.Time{}
 }

@@ -275,6 +275,17 @@ func TestRule20_AClaimExcludesItsItemWhateverTheRoundTrip(t *testing.T) {
 	r.want(wire.Code_CODE_BUSY, a, &wire.Claim{Component: "backup", Item: "one"}) // an orphan excludes it too
 }
 
+func TestRule20_AdoptionTurnsARoundTripIntoTheNext(t *testing.T) {
+	r := orphaned(t)
+	before := r.claimed("one")
+	got := r.adopt(r.acquire("backup", "A1"))
+	after := r.claimed("one")
+	if after.GetRoundTrip() != before.GetRoundTrip()+1 || got.GetRoundTrip() != after.GetRoundTrip() || after.GetToken() <= before.GetToken() {
+		t.Errorf("round trip %d under token %d became %d under %d, answered %d", before.GetRoundTrip(), before.GetToken(),
+			after.GetRoundTrip(), after.GetToken(), got.GetRoundTrip())
+	}
+}
+
 func TestRule20_AHeldClaimIsNotAdopted(t *testing.T) {
 	r := orphaned(t)
 	f := r.acquire("backup", "A1")
