@@ -166,7 +166,8 @@ type Restore struct {
 	// StartWithin is how long after it was asked for a restore may still begin, at least
 	// 1s; later it expires, since what was right then may be wrong now. Default 15m.
 	StartWithin time.Duration `yaml:"start_within"`
-	// Jobs is how many indexes and constraints are built at once, 1 to 64. Default 1.
+	// Jobs is how many sessions restore at the same time, 0 to 32: streams of rows, then indexes and constraints. 0 (default):
+	// as many as the backup has streams.
 	Jobs int `yaml:"jobs"`
 }
 

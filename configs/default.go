@@ -38,7 +38,6 @@ func Default() Config {
 		Restore: Restore{
 			KeepOld:     24 * time.Hour,
 			StartWithin: 15 * time.Minute,
-			Jobs:        1,
 		},
 		Stop:       Stop{Grace: 30 * time.Second},
 		Processors: []Processor{{Kind: "zstd", Level: 2, Precedence: 100}},

@@ -164,7 +164,7 @@ func (c *Config) checkLimits(ps *problems) {
 	}
 	checkDuration(ps, "restore.keep_old", c.Restore.KeepOld, 0, 365*24*time.Hour)
 	checkDuration(ps, "restore.start_within", c.Restore.StartWithin, time.Second, 7*24*time.Hour)
-	checkRange(ps, "restore.jobs", c.Restore.Jobs, 1, 64)
+	checkRange(ps, "restore.jobs", c.Restore.Jobs, 0, 32)
 	checkDuration(ps, "stop.grace", c.Stop.Grace, 0, time.Hour)
 }
 

@@ -94,7 +94,7 @@ func TestBounds(t *testing.T) {
 		{"rate", func(c *Config) { c.Backup.RateLimit = -1 }, "backup.rate_limit: is -1"},
 		{"keep", func(c *Config) { c.Restore.KeepOld = -1 }, "restore.keep_old: is -1ns"},
 		{"start within", func(c *Config) { c.Restore.StartWithin = 0 }, "restore.start_within: is 0s"},
-		{"jobs", func(c *Config) { c.Restore.Jobs = 0 }, "restore.jobs: is 0"},
+		{"jobs", func(c *Config) { c.Restore.Jobs = 33 }, "restore.jobs: is 33"},
 		{"grace", func(c *Config) { c.Stop.Grace = 2 * time.Hour }, "stop.grace: is 2h0m0s"},
 		{"log level", func(c *Config) { c.Log.Level = "loud" }, "log.level: is"},
 		{"log format", func(c *Config) { c.Log.Format = "xml" }, "log.format: is"},

@@ -9,6 +9,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/retention"
+	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 // Config configures a Worker. Zero values mean the defaults named here.
@@ -30,6 +31,8 @@ type Config struct {
 	RateLimit int64
 	// KeepOld is how long the database that a restore replaced is kept as the undo; 0 drops it with the swap.
 	KeepOld time.Duration
+	// RestoreJobs is how many sessions a restore uses that does not say itself; 0: as many as the backup has streams.
+	RestoreJobs int
 	// StopGrace is how long running tasks may take to end by themselves at Stop; 0 reverts them at once.
 	StopGrace time.Duration
 	// StallAfter is how long a storage may take nothing while others wait for it, or all is done but its part; default
@@ -69,6 +72,8 @@ func (c *Config) complete() error {
 		return errors.New("pipeline worker: Gate is missing")
 	case c.MaxConcurrent < 0 || c.MaxConcurrent > 64:
 		return fmt.Errorf("pipeline worker: MaxConcurrent is %d: want 1 to 64", c.MaxConcurrent)
+	case jobs(c.RestoreJobs) != nil:
+		return fmt.Errorf("pipeline worker: RestoreJobs is %d: want 0 to %d", c.RestoreJobs, source.MaxStreams)
 	case c.RateLimit < 0 || c.KeepOld < 0 || c.StopGrace < 0 || c.Limit < 0:
 		return errors.New("pipeline worker: RateLimit, KeepOld, StopGrace and Limit are not negative")
 	}

@@ -74,6 +74,9 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 		o.Target = from.manifest.Source.Database
 	}
 	o.Info = from.manifest.Source
+	if o.Info.Format == source.FormatPlain {
+		o.Jobs = 0 // a script is run by one session
+	}
 	into, err := r.Into.Restore(ctx, r.Attempt, o)
 	if err != nil {
 		return prepared, fmt.Errorf("prepare restore into %s: %w", o.Target, err)
@@ -97,4 +100,14 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 		return prepared, fmt.Errorf("swap the new database in: %w", err)
 	}
 	return prepared, nil
+}
+
+// Opens tells whether the beginning of a backup can be decrypted with the keys at hand: nil, or processor.ErrKey, or why the
+// backup was not found. It reads a manifest and one header.
+func Opens(ctx context.Context, c Catalog, backup string) error {
+	from, err := pick(ctx, c, backup, nil)
+	if err != nil {
+		return err
+	}
+	return c.opens(ctx, from)
 }

@@ -44,7 +44,7 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 		return a.save(keep, nil, func(t *ledger.Task) { t.State = ledger.Completed })
 	}
 	r, err := src.Restore(ctx, a.source(), source.RestoreOptions{
-		Target: t.Target, Replace: t.Replace, KeepOld: a.cfg.KeepOld, Info: from.manifest.Source, RestoreChoices: t.Choices,
+		Target: t.Target, Replace: t.Replace, KeepOld: a.cfg.KeepOld, Info: from.manifest.Source, RestoreChoices: a.choices(from.manifest.Source),
 	})
 	if err != nil {
 		return fmt.Errorf("prepare restore into %s: %w", t.Target, err)
@@ -60,6 +60,15 @@ func (a *attempt) restore(ctx, keep context.Context) (err error) {
 	return a.swap(ctx, keep, r)
 }
 
+// choices are those of the task, with the node's number of sessions where the task does not say and there can be several.
+func (a *attempt) choices(backup source.Info) source.RestoreChoices {
+	c := a.row().Choices
+	if c.Jobs == 0 && !c.InPlace && backup.Format != source.FormatPlain {
+		c.Jobs = a.cfg.RestoreJobs
+	}
+	return c
+}
+
 // fill streams every part of the manifest into the new database; those of one stage at the same time.
 func (a *attempt) fill(ctx context.Context, r source.Restore, from picked) error {
 	a.estimate.Store(from.manifest.StoredBytes())
@@ -69,7 +78,7 @@ func (a *attempt) fill(ctx context.Context, r source.Restore, from picked) error
 		onRaw:    func() error { return a.stage(ctx, ledger.Restoring) },
 		count:    func(n int) { a.read.Add(int64(n)) },
 	}
-	jobs := a.row().Choices.Jobs
+	jobs := a.choices(from.manifest.Source).Jobs
 	if a.row().Choices.InPlace {
 		jobs = 1 // it has one session: the others would only hold their downloads open
 	}

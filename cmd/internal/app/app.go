@@ -265,7 +265,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	w.worker, err = pipeline.NewWorker(pipeline.Config{
 		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
 		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
-		KeepOld: c.Restore.KeepOld, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
+		KeepOld: c.Restore.KeepOld, RestoreJobs: c.Restore.Jobs, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
 		Signer: signer(a.group, c.Node),
 	})
 	if err != nil {

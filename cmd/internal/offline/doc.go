@@ -27,6 +27,9 @@
 // ledger. Nothing is written to it. Whose manifests are believed, a list of keys says, which each node keeps in its home
 // (signers.json) and which may be copied to wherever it may be needed; without one a person has to accept each.
 //
+// A kit (MakeKit, CheckKit, UnpackKit) is all that a machine needs that has nothing but a server: keys, storages with
+// their credentials, whose manifests are believed, and a page of steps; a tar archive in one age file with a passphrase.
+//
 // builtin.go is where all implementations of storages, sources and processors are linked; cmd/internal/app opens them by it.
 //
 // CheckSecurity is what fencepostd does with the files before it starts.

@@ -174,14 +174,30 @@ func (k *held) addPassphrase(path string) error {
 	if len(line) < MinPassphrase {
 		return fmt.Errorf("passphrase file %s: its first line has %d bytes, want at least %d", path, len(line), MinPassphrase)
 	}
-	r, err := age.NewScryptRecipient(line)
-	if err != nil {
+	if err := k.addPhrase(line); err != nil {
 		return fmt.Errorf("passphrase file %s: %w", path, err)
 	}
-	r.SetWorkFactor(writeWork)
-	id, err := age.NewScryptIdentity(line)
+	return nil
+}
+
+// FromPassphrase are the keys of a passphrase that a person has typed.
+func FromPassphrase(text string) (Keys, error) {
+	if len(text) < MinPassphrase {
+		return Keys{}, fmt.Errorf("the passphrase has %d bytes, want at least %d", len(text), MinPassphrase)
+	}
+	k := Keys{held: new(held)}
+	return k, k.addPhrase(text)
+}
+
+func (k *held) addPhrase(text string) error {
+	r, err := age.NewScryptRecipient(text)
 	if err != nil {
-		return fmt.Errorf("passphrase file %s: %w", path, err)
+		return err
+	}
+	r.SetWorkFactor(writeWork)
+	id, err := age.NewScryptIdentity(text)
+	if err != nil {
+		return err
 	}
 	id.SetMaxWorkFactor(readWork)
 	k.recipients = append(k.recipients, r)

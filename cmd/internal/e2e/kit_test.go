@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKit: everything of a group is lost but a storage and a kit; the kit alone, and a server, give the database back.
+func TestKit(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, bulk("goods", 2), "SELECT lo_from_bytea(7, decode(repeat('ab', 1000), 'hex'))")
+	recipient, identity := ageKey(t)
+	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}, extra: encrypted(recipient, identity)})
+	c.up()
+	c.finishes("n1", c.backup("n1").ID)
+	b := c.oneBackup("n1")
+
+	away := t.TempDir() // where no machine of the group is
+	phrase := filepath.Join(away, "phrase")
+	if err := os.WriteFile(phrase, []byte("correct horse battery\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(env []string, args ...string) (string, error) {
+		cmd := exec.CommandContext(c.ctx, command, args...)
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	kit := filepath.Join(away, "kit.age")
+	if out, err := run(nil, "kit", "make", kit, "--config", c.file("n1"), "--passphrase-file", phrase); err != nil || !strings.Contains(out, "keys/identity_file") {
+		t.Fatalf("%s%v", out, err)
+	}
+	sealed, err := os.ReadFile(kit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := os.ReadFile(identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(sealed, []byte("AGE-SECRET-KEY")) || bytes.Contains(sealed, bytes.TrimSpace(secret)) {
+		t.Error("a key is readable in the kit")
+	}
+	if out, err := run(nil, "kit", "make", kit, "--config", c.file("n1"), "--passphrase-file", phrase); err == nil {
+		t.Errorf("a kit was overwritten: %s", out)
+	}
+
+	c.end()
+	for _, lost := range []string{filepath.Join(c.dir, "n1"), c.file("n1"), identity} {
+		if err := os.RemoveAll(lost); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := run(nil, "kit", "check", kit, "--passphrase-file", phrase); err != nil || strings.Count(out, " 1 ") < 2 {
+		t.Errorf("%s%v", out, err)
+	}
+	wrong := filepath.Join(away, "wrong")
+	if err := os.WriteFile(wrong, []byte("incorrect horse battery\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(nil, "kit", "check", kit, "--passphrase-file", wrong); err == nil || !strings.Contains(out, "wrong passphrase") {
+		t.Errorf("with another passphrase: %s%v", out, err)
+	}
+
+	dir := filepath.Join(away, "here")
+	if out, err := run(nil, "kit", "open", kit, "--dir", dir, "--passphrase-file", phrase); err != nil {
+		t.Fatalf("%s%v", out, err)
+	}
+	config, signers := filepath.Join(dir, "restore.yaml"), filepath.Join(dir, "signers.json")
+	steps, err := os.ReadFile(filepath.Join(dir, "STEPS.txt"))
+	if err != nil || !strings.Contains(string(steps), "fencepost storage restore a BACKUP --database shop") {
+		t.Errorf("the steps: %s, %v", steps, err)
+	}
+	if out, err := run(nil, "storage", "list", "a", "--config", config, "--signers", signers); err != nil || !strings.Contains(out, b.ID) {
+		t.Fatalf("%s%v", out, err)
+	}
+	name := fmt.Sprintf("kit %d", time.Now().UnixNano())
+	c.targets = append(c.targets, name)
+	out, err := run([]string{"DSN=" + pg.Server(t).DSN("postgres")}, "storage", "restore", "a", b.ID, "--database", "shop", "--as", name, "--config", config, "--signers", signers)
+	if err != nil {
+		t.Fatalf("%s%v", out, err)
+	}
+	same(t, "restored by the kit", print(t, dsn), print(t, pg.Server(t).DSN(name)))
+
+	// A kit whose storages are gone says so.
+	for _, storage := range []string{"a", "b"} {
+		if err := os.RemoveAll(filepath.Join(c.dir, storage)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := run(nil, "kit", "check", kit, "--passphrase-file", phrase); err == nil || !strings.Contains(out, "nothing can be restored") {
+		t.Errorf("without storages: %s%v", out, err)
+	}
+}
