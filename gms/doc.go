@@ -114,5 +114,6 @@
 //	reaping.go     who has been gone for long; pair.go what two members cannot do
 //	history.go     past views, ready views, announcements of the whole group
 //	messages.go    messages between members
+//	health.go      what operators want to know, and alarms
 //	locks.go       poll locks and their queues; watch.go changes of the state cache
 package gms

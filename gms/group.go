@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/consensus"
+	"github.com/fencepost/fencepost/gms/internal/gossip"
 	"github.com/fencepost/fencepost/gms/internal/rpc"
 	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
@@ -58,6 +59,8 @@ type Group struct {
 	stand       *standing // of the present run; nil before it is opened
 	runID       state.RunID
 	leading     *leading
+	gos         *gossip.Gossip // of the present run
+	standstill  standstill
 	known       []byte        // cluster id, empty while unformed
 	changed     chan struct{} // closed and replaced when stand, leading, known or err change
 	err         error
@@ -125,6 +128,7 @@ func (g *Group) Start(ctx context.Context) error {
 	g.wg.Go(func() { g.signalled.run(run) })
 	g.wg.Go(func() { g.standLoop(run) })
 	g.wg.Go(func() { g.rememberLoop(run) })
+	g.wg.Go(func() { g.watchHealth(run) })
 	g.wg.Go(func() { g.ringLoop(run) })
 	return nil
 }
@@ -155,7 +159,7 @@ func (g *Group) open(ctx context.Context) error {
 	g.cons, err = consensus.New(consensus.Config{
 		ServerID: server{node: g.cfg.Node, home: g.home.idHex()}.id(), Address: g.cfg.Node, Dir: g.home.raftDir(), Stores: g.cfg.Seam.Stores,
 		Streams: newRaftStreams(g), FSM: g.rep, Logger: g.log, OnStall: func(err error) { g.fail(fmt.Errorf("%w: %w", ErrDiskStalled, err)) },
-		SnapshotThreshold: g.cfg.SnapshotThreshold,
+		SnapshotThreshold: g.cfg.SnapshotThreshold, TrailingLogs: g.cfg.Seam.TrailingLogs,
 		Timing: consensus.Timing{
 			HeartbeatTimeout: g.cfg.Timing.Heartbeat, ElectionTimeout: g.cfg.Timing.Heartbeat, LeaderLeaseTimeout: g.cfg.Timing.LeaderLease,
 		},

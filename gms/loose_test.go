@@ -3,6 +3,7 @@ package gms
 import (
 	"context"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -44,7 +45,17 @@ func runOf(n byte) state.RunID { return state.RunID{15: n} }
 // apply takes one entry, as consensus would.
 func (g *looseGroup) apply(cmds ...*wire.Command) []*wire.Result {
 	g.t.Helper()
-	data, err := proto.Marshal(&wire.Entry{Version: wire.Protocol, Commands: cmds})
+	return g.applyAt(time.Time{}, cmds...)
+}
+
+// applyAt is apply for an entry of that time by the leader's clock.
+func (g *looseGroup) applyAt(at time.Time, cmds ...*wire.Command) []*wire.Result {
+	g.t.Helper()
+	e := &wire.Entry{Version: wire.Protocol, Commands: cmds}
+	if !at.IsZero() {
+		e.Time = at.UnixMilli()
+	}
+	data, err := proto.Marshal(e)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -69,6 +69,8 @@ func (g *Group) standOnce(ctx context.Context) (err error) {
 		return err
 	}
 	defer gos.Stop()
+	g.setGossip(gos)
+	defer g.setGossip(nil)
 	defer func() { _ = g.keys.attach(nil) }() // never fails
 	tasks.Go(func() { g.tellMeta(ctx, gos, run) })
 	tasks.Go(func() { g.hearGossip(ctx, gos) })
@@ -169,6 +171,12 @@ func (g *Group) setRun(run state.RunID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.runID = run
+}
+
+func (g *Group) setGossip(gos *gossip.Gossip) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gos = gos
 }
 
 func (g *Group) ownRun() state.RunID {

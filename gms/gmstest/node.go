@@ -120,7 +120,7 @@ func (w *World) config(n *Node) gms.Config {
 	}
 	cfg.Network, cfg.Clock = n.proc, clock{w.began.Add(-time.Hour)}
 	cfg.Logger = w.tape.logger(n)
-	cfg.Seam = &seam.Hooks{Stores: s.disk, Applied: func(index uint64, m *state.Machine, changes []state.Change) {
+	cfg.Seam = &seam.Hooks{Stores: s.disk, TrailingLogs: w.opts.trailing, Applied: func(index uint64, m *state.Machine, changes []state.Change) {
 		w.observer.applied(n, index, m, changes)
 	}}
 	return cfg

@@ -13,10 +13,11 @@ import (
 type Option func(*options)
 
 type options struct {
-	seed   uint64
-	secure bool
-	config []func(node string, c *gms.Config)
-	app    []func(n *Node) (stop func(), err error)
+	seed     uint64
+	trailing uint64
+	secure   bool
+	config   []func(node string, c *gms.Config)
+	app      []func(n *Node) (stop func(), err error)
 }
 
 // WithConfig changes the configuration of every node that is started, restarts included. The default is a core member with

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -13,6 +15,8 @@ import (
 // machine stands between Raft and the FSM and knows how far the FSM has come.
 type machine struct {
 	fsm FSM
+
+	restored atomic.Int64 // nanoseconds that the last Restore took
 
 	mu      sync.Mutex
 	applied uint64
@@ -58,6 +62,8 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 // Restore is Raft's.
 func (m *machine) Restore(rc io.ReadCloser) error {
 	defer rc.Close()
+	begun := time.Now()
+	defer func() { m.restored.Store(int64(time.Since(begun))) }()
 	r := bufio.NewReader(rc)
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

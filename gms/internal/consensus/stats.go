@@ -15,6 +15,11 @@ type Stats struct {
 	Commit    uint64 // last index known to be committed
 	Applied   uint64 // last entry that the FSM has consumed
 	Snapshot  uint64 // index of the last snapshot
+	First     uint64 // oldest entry still in the log; a follower that is further behind needs a snapshot
+	// Oldest is when the leader of that time logged that entry; zero when the log is empty.
+	Oldest time.Time
+	// Restore is how long it took to take the last snapshot in; 0 for none since the start.
+	Restore time.Duration
 	// LastContact is when a follower heard from the leader; zero for never, and for the leader itself.
 	LastContact time.Time
 	// Peers holds the other servers of the configuration, by server id; only the leader fills it.
@@ -37,6 +42,8 @@ func (n *Node) Stats() Stats {
 		State: r.State().String(), Term: r.CurrentTerm(), LastIndex: r.LastIndex(),
 		Commit: r.CommitIndex(), Applied: n.Applied(),
 	}
+	s.Restore = time.Duration(n.machine.restored.Load())
+	s.First, s.Oldest = n.oldest()
 	s.Snapshot, _ = strconv.ParseUint(r.Stats()["last_snapshot_index"], 10, 64)
 	if r.State() != raft.Leader {
 		s.LastContact = r.LastContact()
@@ -54,4 +61,13 @@ func (n *Node) Stats() Stats {
 		s.Peers[string(server.ID)] = Peer{LastContact: note.at, Match: note.match}
 	}
 	return s
+}
+
+func (n *Node) oldest() (uint64, time.Time) {
+	first, err := n.logs.FirstIndex()
+	var l raft.Log
+	if err != nil || first == 0 || n.logs.GetLog(first, &l) != nil {
+		return 0, time.Time{}
+	}
+	return first, l.AppendedAt
 }

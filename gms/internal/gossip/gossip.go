@@ -24,6 +24,7 @@ type Gossip struct {
 	meta    *metaDelegate
 	members *table
 	events  *queue
+	blocked blocked
 
 	mu      sync.Mutex // guards the life below
 	list    *memberlist.Memberlist
@@ -98,7 +99,7 @@ func (g *Gossip) libraryConfig(trans *transport) (*memberlist.Config, error) {
 	c.Events = &eventDelegate{members: g.members, events: g.events}
 	c.Alive = &aliveDelegate{self: g.cfg.Name, admit: g.cfg.Admit, members: g.members}
 	c.Conflict = &conflictDelegate{log: g.cfg.Logger}
-	c.Logger = bridge(g.cfg.Logger)
+	c.Logger = bridge(g.cfg.Logger, &g.blocked)
 	if len(g.cfg.Keys) > 0 {
 		ring, err := memberlist.NewKeyring(g.cfg.Keys, g.cfg.Keys[0])
 		if err != nil {

@@ -13,12 +13,13 @@ import (
 
 // bridge makes a logger of the library's kind that writes to slog: what it calls an error or a warning becomes a warning,
 // all else, and what every fast restart of a node brings, is for debugging.
-func bridge(l *slog.Logger) *log.Logger {
-	return log.New(&logWriter{log: l, said: map[string]time.Time{}}, "", 0)
+func bridge(l *slog.Logger, b *blocked) *log.Logger {
+	return log.New(&logWriter{log: l, said: map[string]time.Time{}, blocked: b}, "", 0)
 }
 
 type logWriter struct {
-	log *slog.Logger
+	log     *slog.Logger
+	blocked *blocked
 
 	mu   sync.Mutex
 	said map[string]time.Time // what was said of which stranger, and when
@@ -29,6 +30,9 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	if why := strangeness(msg); why != "" {
 		w.stranger(why, sender(msg))
 		return len(line), nil
+	}
+	if name := onlyByStream(msg); name != "" {
+		w.blocked.note(name)
 	}
 	w.log.Log(context.Background(), level, msg)
 	return len(line), nil

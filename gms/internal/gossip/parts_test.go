@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What waits of one member: its last state, and an end that lies before it.
@@ -125,5 +126,19 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("%s is taken", what)
 		}
 		g.Stop()
+	}
+}
+
+// FIELD.md M20: who answers streams but no datagrams is counted, for a while.
+func TestWhoIsReachedByStreamOnlyIsKnown(t *testing.T) {
+	var b blocked
+	l := bridge(slog.New(slog.DiscardHandler), &b)
+	l.Printf("[WARN] memberlist: Was able to connect to n2/ab over TCP but UDP probes failed, network may be misconfigured")
+	l.Printf("[WARN] memberlist: Was able to connect to the end of the world")
+	if got := b.recent(time.Now()); len(got) != 1 || got["n2/ab"].IsZero() {
+		t.Errorf("%v", got)
+	}
+	if got := b.recent(time.Now().Add(blockedFor + time.Second)); len(got) != 0 {
+		t.Errorf("remembered for ever: %v", got)
 	}
 }

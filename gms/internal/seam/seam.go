@@ -24,4 +24,7 @@ type Hooks struct {
 	Stores consensus.Stores
 	// Applied sees each entry as this replica has applied it; nil: nobody looks. changes is nil after a restored snapshot.
 	Applied func(index uint64, m *state.Machine, changes []state.Change)
+	// TrailingLogs is how many entries stay in the log behind a snapshot; 0: consensus' default. A short log makes a
+	// follower that was away need a snapshot.
+	TrailingLogs uint64
 }

@@ -1,0 +1,190 @@
+package gms
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/gms/internal/gossip"
+	"github.com/fencepost/fencepost/gms/internal/state"
+	"github.com/fencepost/fencepost/gms/internal/wire"
+)
+
+// Health is what operators want to know of this node's part in the group. All of it is as this node knows it.
+type Health struct {
+	Leads bool
+	Term  uint64
+	// Raft's indexes: end of the log, last one known to be committed, last one applied here, of the last snapshot, and the
+	// oldest entry still in the log: a follower that is further behind needs a snapshot.
+	Last, Commit, Applied, Snapshot, First uint64
+	Oldest                                 time.Time     // when that oldest entry was logged; zero for an empty log
+	Restore                                time.Duration // that the last snapshot took to be taken in; 0: none since the start
+	Contact                                time.Time     // when a follower heard of the leader last; zero for the leader
+	Followers                              []FollowerHealth
+
+	GossipWaiting int // changes of gossip that nobody has taken yet
+	GossipScore   int // 0: this node answers and is answered in time; more: it is slow itself
+	// StreamsOnly are nodes that were reached by stream within five minutes while their datagrams stayed unanswered.
+	StreamsOnly []string
+
+	// Unrecovered is when the run was closed whose recovery is open for longest; zero for none, or when no leader said.
+	Unrecovered time.Time
+
+	// Alarms are sentences about what a person should look at, each beginning with what it is about; empty when all is well.
+	Alarms []string
+}
+
+// FollowerHealth is what the leader knows of one follower.
+type FollowerHealth struct {
+	Node    string
+	Voter   bool
+	Match   uint64    // last index that it is known to hold
+	Contact time.Time // of its last favourable answer; zero: none in this term
+	// Standing is for how long it has been behind without moving, while its contact is fresh; 0 for a healthy one.
+	Standing time.Duration
+}
+
+// When something becomes an alarm.
+const (
+	healthEvery     = 5 * time.Second
+	freshContact    = 2 * time.Second
+	standingTooLong = 10 * time.Second
+	gossipTooFull   = 256
+	gossipTooSlow   = 4
+	unrecoveredFor  = 5 * time.Minute
+)
+
+// Health gives the present state. It does not block.
+func (g *Group) Health() Health {
+	g.mu.Lock()
+	gos, stand := g.gos, g.standstill
+	g.mu.Unlock()
+	h := Health{Leads: g.leadingNow() != nil}
+	if gos != nil {
+		h.addGossip(gos.Health())
+	}
+	if g.consensusRuns() {
+		g.addConsensus(&h, stand)
+	}
+	g.rep.read(func(m *state.Machine) { h.Unrecovered = unrecovered(m) })
+	h.Alarms = h.alarms(time.Now())
+	return h
+}
+
+func (h *Health) addGossip(s gossip.Health) {
+	h.GossipWaiting, h.GossipScore = s.Waiting, s.Score
+	for name := range s.Blocked {
+		node, _, _ := strings.Cut(name, "/")
+		h.StreamsOnly = append(h.StreamsOnly, node)
+	}
+	slices.Sort(h.StreamsOnly)
+	h.StreamsOnly = slices.Compact(h.StreamsOnly)
+}
+
+func (g *Group) addConsensus(h *Health, stand standstill) {
+	s := g.cons.Stats()
+	h.Term, h.Last, h.Commit, h.Applied, h.Snapshot = s.Term, s.LastIndex, s.Commit, s.Applied, s.Snapshot
+	h.First, h.Oldest, h.Restore, h.Contact = s.First, s.Oldest, s.Restore, s.LastContact
+	for _, sv := range g.cons.Configuration().Servers {
+		p, ok := s.Peers[sv.ID]
+		if !ok {
+			continue
+		}
+		h.Followers = append(h.Followers, FollowerHealth{
+			Node: sv.Address, Voter: sv.Voter, Match: p.Match, Contact: p.LastContact, Standing: stand.of(sv.Address, time.Now()),
+		})
+	}
+}
+
+// unrecovered is the time of the oldest closing whose recovery is open.
+func unrecovered(m *state.Machine) (oldest time.Time) {
+	for _, r := range m.Recoveries() {
+		for _, s := range r.GetSteps() {
+			at := time.UnixMilli(s.GetTime())
+			if s.GetKind() == wire.RecoveryStep_KIND_CLOSED && s.GetTime() > 0 && (oldest.IsZero() || at.Before(oldest)) {
+				oldest = at
+			}
+		}
+	}
+	return oldest
+}
+
+// alarms judges; the rest of h is filled in.
+func (h *Health) alarms(now time.Time) (list []string) {
+	for _, f := range h.Followers {
+		if f.Standing > standingTooLong {
+			list = append(list, fmt.Sprintf("follower %s: it holds index %d of %d and has not moved for %v though it answers; restart the leader's process, then its own",
+				f.Node, f.Match, h.Last, f.Standing.Round(time.Second)))
+		}
+	}
+	if h.GossipWaiting > gossipTooFull {
+		list = append(list, fmt.Sprintf("gossip queue: %d changes wait, this node does not keep up", h.GossipWaiting))
+	}
+	if h.GossipScore >= gossipTooSlow {
+		list = append(list, fmt.Sprintf("gossip score: %d, this node is slow to answer and to hear: look at its load", h.GossipScore))
+	}
+	for _, n := range h.StreamsOnly {
+		list = append(list, "datagrams: those to "+n+" stay unanswered while streams get through; let UDP pass the firewall")
+	}
+	if !h.Unrecovered.IsZero() && now.Sub(h.Unrecovered) > unrecoveredFor {
+		list = append(list, fmt.Sprintf("recovery: one is open since %s; see the recoveries", h.Unrecovered.UTC().Format(time.RFC3339)))
+	}
+	return list
+}
+
+// standstill knows since when followers are behind without moving. It is a value: each look makes the next one.
+type standstill map[string]stood
+
+type stood struct {
+	match uint64
+	since time.Time
+}
+
+// look takes the leader's present knowledge. Who is not heard of is dead, not standing; who holds all needs not move.
+func (s standstill) look(now time.Time, last uint64, followers []FollowerHealth) standstill {
+	next := standstill{}
+	for _, f := range followers {
+		if now.Sub(f.Contact) > freshContact || f.Match >= last {
+			continue
+		}
+		was, known := s[f.Node]
+		if !known || was.match != f.Match {
+			was = stood{f.Match, now}
+		}
+		next[f.Node] = was
+	}
+	return next
+}
+
+func (s standstill) of(node string, now time.Time) time.Duration {
+	if x, ok := s[node]; ok {
+		return now.Sub(x.since)
+	}
+	return 0
+}
+
+// watchHealth logs alarms when they come and when they have gone, until ctx ends.
+func (g *Group) watchHealth(ctx context.Context) {
+	told := map[string]bool{}
+	for pause(ctx, nil, healthEvery) {
+		h := g.Health()
+		g.mu.Lock()
+		g.standstill = g.standstill.look(time.Now(), h.Last, h.Followers)
+		g.mu.Unlock()
+		now := map[string]bool{}
+		for _, a := range h.Alarms {
+			about, what, _ := strings.Cut(a, ": ")
+			if now[about] = true; !told[about] {
+				g.log.Warn("gms: alarm", "about", about, "what", what)
+			}
+		}
+		for about := range told {
+			if !now[about] {
+				g.log.Info("gms: alarm is over", "about", about)
+			}
+		}
+		told = now
+	}
+}
