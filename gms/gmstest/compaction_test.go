@@ -40,7 +40,7 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 						mu.Unlock()
 					}
 					select {
-					case <-time.After(30 * time.Millisecond):
+					case <-time.After(100 * time.Millisecond):
 					case <-ctx.Done():
 					}
 				}
