@@ -86,7 +86,7 @@ type Raft struct {
 	// survive the loss of one, five the loss of two. Default 3.
 	Voters int `yaml:"voters"`
 	// Followers is how many more members keep a copy of the log without voting, 1 to 256;
-	// the rest are told over their sessions. Default 16.
+	// the rest are fed by one of them, and see and do the same. Default 16.
 	Followers int `yaml:"followers"`
 	// ReapAfter is how long a non-voter may be gone before it is forgotten, at least 1m.
 	// Voters are never forgotten by themselves. Default 72h.

@@ -81,6 +81,7 @@ func TestReaping(t *testing.T) {
 		a := newApp("work")
 		w := Cluster(t, 5, a.option(), roles(map[string]signals.Role{"n5": signals.Spectator}), WithConfig(func(_ string, c *gms.Config) { c.ReapAfter = 10 * time.Minute }))
 		awaitVoters(w, 3)
+		w.Await("n4 to follow", func() bool { return w.Leader() != "" && listed(w, "n4") })
 		w.Kill("n4", "n5")
 		w.AwaitGone("n4", "n5")
 		Advance(9 * time.Minute)
