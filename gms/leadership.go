@@ -308,6 +308,7 @@ func (l *leading) standingNodes() []standingNode {
 				role := r.Open.GetRole()
 				list = append(list, standingNode{
 					node: r.Node(), home: hexID(r.Open.GetHome()), votes: role == wire.Role_ROLE_CORE || role == wire.Role_ROLE_WITNESS,
+					leads: r.Node() == l.g.cfg.Node,
 				})
 			}
 		}

@@ -24,6 +24,7 @@ type standingNode struct {
 	node, home string
 	votes      bool // its role may vote: core or witness
 	caughtUp   bool // its applied index was close to the leader's at its last two renewals
+	leads      bool
 }
 
 func (n standingNode) id() string { return n.node + "/" + n.home }
@@ -51,6 +52,7 @@ type serverChange struct {
 //   - a caught-up follower is promoted while there are fewer voters than the largest odd number that voters and standing
 //     members allow, or while one of the voters is dead or has taken a role without a vote;
 //   - such a voter stays one until that made the number even, and is then demoted, if the rest is a healthy majority;
+//   - one that came back after its successor was promoted makes the number even too: then the last one goes that does not lead;
 //   - who is to be forgotten goes: a follower at once, a voter when there is no successor for it and the rest is a healthy
 //     majority;
 //   - a follower whose role does not vote goes, and is fed from then on; a dead one goes only when its place is needed for a
@@ -167,6 +169,13 @@ func (p *plan) changeVoters(target int) (serverChange, bool) {
 		}
 		if healthy > of/2 {
 			return serverChange{demote, first}, true
+		}
+	}
+	if len(p.unfit) == 0 && even && len(p.voting) > max(target, 2) {
+		for _, s := range slices.Backward(p.voting) {
+			if !p.byID[s.id()].leads {
+				return serverChange{demote, s}, true
+			}
 		}
 	}
 	if len(p.voting) >= target && (len(p.unfit) == 0 || even) {

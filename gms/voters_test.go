@@ -9,7 +9,7 @@ import (
 )
 
 // Notation: "a b* c!" is a configuration of voters a and c and the follower b; c is dead. "d+" stands, caught up, but is
-// not in the configuration; "b~" stands and is behind; "b?" has a role without a vote; "c!x" is to be forgotten.
+// not in the configuration; "b~" stands and is behind; "b?" has a role without a vote; "c!x" is to be forgotten; "a^" leads.
 func parseGroup(text string) (config []server, standing []standingNode) {
 	for _, f := range strings.Fields(text) {
 		name := f[:1]
@@ -17,7 +17,7 @@ func parseGroup(text string) (config []server, standing []standingNode) {
 			config = append(config, server{node: name, home: "h", voter: !strings.Contains(f, "*"), goes: strings.Contains(f, "x")})
 		}
 		if !strings.Contains(f, "!") {
-			standing = append(standing, standingNode{node: name, home: "h", votes: !strings.Contains(f, "?"), caughtUp: !strings.Contains(f, "~")})
+			standing = append(standing, standingNode{node: name, home: "h", votes: !strings.Contains(f, "?"), caughtUp: !strings.Contains(f, "~"), leads: strings.Contains(f, "^")})
 		}
 	}
 	return config, standing
@@ -37,6 +37,9 @@ func TestPlanVoters(t *testing.T) {
 		{"a b c! d~*", ""},
 		{"a b c! d*", "promote d"},
 		{"a b c! d", "demote c"},
+		{"a b c d", "demote d"},  // c came back
+		{"a b c d^", "demote c"}, // d leads
+		{"a b", ""},
 		{"a b! c! d*", "promote d"}, // cannot commit without a majority, and harms nobody
 		{"a b! c! d", ""},           // demoting one would leave 2 of 3 dead
 		{"a b c d* e*", ""},
