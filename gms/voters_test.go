@@ -84,7 +84,7 @@ func TestPlanVotersNeverLosesAMajority(t *testing.T) {
 		var standing []standingNode
 		for _, n := range "abcdefg" {
 			if r.IntN(3) > 0 {
-				standing = append(standing, standingNode{string(n), "h", r.IntN(4) > 0, true})
+				standing = append(standing, standingNode{node: string(n), home: "h", votes: r.IntN(4) > 0, caughtUp: true})
 			}
 		}
 		for i := range config {
