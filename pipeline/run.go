@@ -197,8 +197,10 @@ func (w *Worker) execute(held, user context.Context, end context.CancelCauseFunc
 	}
 	if err == nil {
 		last := a.row()
-		log.InfoContext(ctx, "task ended", "state", last.State)
-		if last.State != ledger.Completed {
+		if last.State == ledger.Completed {
+			log.InfoContext(ctx, "task completed")
+		} else {
+			log.InfoContext(ctx, "task ended", "state", last.State, "err", last.Error)
 			report.Fail(component.Failure{Item: last.ID, Type: string(last.State), Text: last.Error})
 		}
 		return report, nil

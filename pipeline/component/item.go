@@ -1,6 +1,9 @@
 package component
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Event is one fact about an item: that work of some type was done on it, or failed.
 type Event struct {
@@ -22,6 +25,37 @@ type Item struct {
 	Events    []Event   `json:"events"` // in the order in which they were stored
 	Version   uint64    `json:"version"`
 	Record    Record    `json:"record"` // of the component that asks
+	// Data is what the item is, for its workers; a Report may replace it. At most MaxData bytes.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// MaxData bounds Item.Data, MaxEvents the events that a store keeps of an item: the oldest go, but for the newest of each
+// type, which is the one that counts.
+const (
+	MaxData   = 16 << 10
+	MaxEvents = 100
+)
+
+// Bounded are events within MaxEvents.
+func Bounded(events []Event) []Event {
+	if len(events) <= MaxEvents {
+		return events
+	}
+	newest := map[string]Event{}
+	it := Item{Events: events}
+	for _, e := range events {
+		newest[e.Type], _ = it.Newest(e.Type)
+	}
+	over := len(events) - MaxEvents
+	out := make([]Event, 0, MaxEvents)
+	for _, e := range events {
+		if over > 0 && newest[e.Type] != e {
+			over--
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // Record is what fairness needs to know of an item and a component. The zero value is that of an item nobody has tried.

@@ -40,6 +40,8 @@ type Report struct {
 	More     int       // failures that found no room
 	Started  time.Time // zero: as the runner saw it
 	Ended    time.Time
+	// Data, when there is any, replaces that of the item. More than MaxData bytes are a failure.
+	Data json.RawMessage
 	// Unpreservable means that this run shall be as if it had never been: no event, no failure counted.
 	Unpreservable bool
 }
@@ -119,6 +121,10 @@ func (r Report) bounded() Report {
 	if len(out.Failures)+out.More > 0 {
 		out.Outcome = Failed
 	}
+	if len(out.Data) > MaxData {
+		out.Data = nil
+		out.Fail(Failure{Type: "data", Text: fmt.Sprintf("the item's new data has more than %d bytes", MaxData)})
+	}
 	return out
 }
 
@@ -130,13 +136,15 @@ type wire struct {
 	Started     time.Time `json:"started,omitzero"`
 	Ended       time.Time `json:"ended,omitzero"`
 	Preservable *bool     `json:"preservable,omitempty"` // absent = true
+
+	Data json.RawMessage `json:"data,omitempty"`
 }
 
 // MarshalJSON writes the report as a child process would.
 func (r Report) MarshalJSON() ([]byte, error) {
 	preservable := !r.Unpreservable
 	r = r.bounded()
-	return json.Marshal(wire{r.Outcome, r.Failures, r.More, r.Started, r.Ended, &preservable})
+	return json.Marshal(wire{r.Outcome, r.Failures, r.More, r.Started, r.Ended, &preservable, r.Data})
 }
 
 // UnmarshalJSON reads the report of a child process; an outcome other than done or failed is an error.
@@ -148,7 +156,7 @@ func (r *Report) UnmarshalJSON(text []byte) error {
 	if w.Outcome != Done && w.Outcome != Failed {
 		return fmt.Errorf("outcome is %q: want done or failed", w.Outcome)
 	}
-	*r = Report{w.Outcome, w.Failures, w.More, w.Started, w.Ended, w.Preservable != nil && !*w.Preservable}.bounded()
+	*r = Report{w.Outcome, w.Failures, w.More, w.Started, w.Ended, w.Data, w.Preservable != nil && !*w.Preservable}.bounded()
 	return nil
 }
 

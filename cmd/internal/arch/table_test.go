@@ -51,13 +51,15 @@ var rows = []row{
 	{pkg: "pipeline/storage/dropbox", may: []string{"pipeline/storage", "pipeline/secret", "pipeline/storage/internal/stall"}},
 	// The emulator speaks the protocol from its documentation and knows nothing of the client, so that it checks it.
 	{pkg: "pipeline/storage/dropbox/dropboxtest"},
-	{pkg: "pipeline/ledger/embedded", may: []string{"pipeline/ledger", "pipeline/source"}},
-	{pkg: "pipeline/ledger/postgres", may: []string{"pipeline/ledger", "pipeline/source"}},
+	// A ledger keeps the items of components beside the tasks, and what triggers mean is component's to say.
+	{pkg: "pipeline/ledger/embedded", may: []string{"pipeline/ledger", "pipeline/source", "pipeline/component"}},
+	{pkg: "pipeline/ledger/postgres", may: []string{"pipeline/ledger", "pipeline/source", "pipeline/component"}},
 	{pkg: "pipeline/storage/storagetest", may: []string{"pipeline/storage"}},
 	{pkg: "pipeline/ledger/ledgertest", may: []string{"pipeline/ledger", "pipeline/source"}},
 	{pkg: "pipeline/ledger/embedded/embeddedtest", may: []string{"pipeline/ledger", "pipeline/ledger/embedded", "pipeline/ledger/ledgertest"}},
 	{pkg: "pipeline/pgtest"},
 	{pkg: "pipeline/component", may: []string{"pipeline/ledger"}},
+	{pkg: "pipeline/component/componenttest", may: []string{"pipeline/component", "pipeline/ledger", "pipeline/ledger/ledgertest"}},
 	// The pure parts of pipeline, a package each.
 	{pkg: "pipeline/schedule"},
 	{pkg: "pipeline/retention"},
@@ -79,7 +81,7 @@ var rows = []row{
 			"signals", "gms", "gms/certs", "recovery/...", "pipeline/...", "configs",
 			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web",
 		},
-		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest"},
+		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest"},
 	},
 	{pkg: "cmd/internal/arch"},
 	{pkg: "cmd/internal/e2e", may: []string{"..."}},
@@ -94,7 +96,7 @@ var rows = []row{
 // testOnly are packages whose ordinary files serve tests; they may import test libraries.
 var testOnly = []string{
 	"gms/gmstest", "pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest",
-	"pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest",
+	"pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest",
 	"cmd/internal/arch", "cmd/internal/e2e", "cmd/internal/runbook",
 }
 
