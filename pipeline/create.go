@@ -42,7 +42,22 @@ func (a *attempt) create(ctx, keep context.Context) error {
 	if err := a.seal(ctx, m, copies, need); err != nil {
 		return err
 	}
-	return a.save(keep, m.entry(copyRows(copies, m)), func(t *ledger.Task) { t.State = ledger.Completed })
+	entry := m.entry(copyRows(copies, m))
+	a.suspect(ctx, entry)
+	return a.save(keep, entry, func(t *ledger.Task) { t.State = ledger.Completed })
+}
+
+// suspect notes what is odd about a new backup. When the earlier ones cannot be read it is not held up for that.
+func (a *attempt) suspect(ctx context.Context, entry *ledger.Backup) {
+	earlier, err := a.cfg.Ledger.Backups(ctx, ledger.BackupFilter{Database: entry.Database, State: ledger.BackupCompleted, Limit: 4 * usualOf})
+	if err != nil {
+		a.log.WarnContext(ctx, "earlier backups not read", "err", err)
+		return
+	}
+	for _, why := range Suspicions(*entry, earlier) {
+		a.log.WarnContext(ctx, "backup is suspect", "backup", entry.ID, "why", why)
+		entry.Suspect = append(entry.Suspect, why)
+	}
 }
 
 // copies resolves the task's storages. One that this node does not know is a copy that fails at once.

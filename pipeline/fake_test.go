@@ -25,6 +25,8 @@ type fakeServer struct {
 	dead    map[uint64]bool // tokens whose process is gone: their Abort does nothing
 	inPlace map[string]bool // task → its restore in place was committed
 	asked   []source.DumpOptions
+	step    time.Duration // from the snapshot of one dump to that of the next
+	dumps   int
 
 	streams  int      // of rows, in each dump; 0 and 1: one archive
 	restored []string // parts of the latest restore, in the order in which they ended
@@ -99,7 +101,10 @@ func (s *fakeServer) Dump(ctx context.Context, a source.Attempt) (source.Dump, e
 	if !ok {
 		return nil, errors.New("database is gone")
 	}
-	return &fakeDump{s: s, data: db.data}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dumps++
+	return &fakeDump{s: s, data: db.data, at: fakeTime.Add(time.Duration(s.dumps) * s.step)}, nil
 }
 
 // Identity implements source.Identifier.
@@ -115,7 +120,11 @@ func (s *fakeServer) DumpWith(ctx context.Context, a source.Attempt, o source.Du
 type fakeDump struct {
 	s    *fakeServer
 	data []byte
+	at   time.Time
 }
+
+// fakeTime is that of all dumps, unless the server takes steps.
+var fakeTime = time.Date(1999, 12, 1, 0, 0, 0, 0, time.UTC)
 
 func (d *fakeDump) Parts() []string {
 	if d.s.streams < 2 {
@@ -165,7 +174,7 @@ func (d *fakeDump) Write(ctx context.Context, part string, w io.Writer) error {
 }
 
 func (d *fakeDump) Info() source.Info {
-	return source.Info{Kind: "fake", Database: "shop", AsOf: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), EstimateBytes: int64(len(d.data))}
+	return source.Info{Kind: "fake", Database: "shop", AsOf: d.at, EstimateBytes: int64(len(d.data))}
 }
 func (d *fakeDump) Close() error { return nil }
 

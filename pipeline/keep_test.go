@@ -190,10 +190,7 @@ func TestRetentionIsAskedAgain(t *testing.T) {
 		r.must(err)
 		right, err := r.delete(b[0].Backup, internal, 0)
 		r.must(err)
-		r.start("n1", func(c *Config) {
-			c.Retention = policy
-			c.Now = func() time.Time { return time.Now().AddDate(27, 0, 0) } // the fake's backups are of 2026
-		}, nil)
+		r.start("n1", func(c *Config) { c.Retention = policy }, nil)
 		done := r.awaitState(wrong.ID, ledger.Failed)
 		if !strings.Contains(done.Error, "retention") {
 			r.Errorf("task: %+v", done)

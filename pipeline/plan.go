@@ -79,6 +79,8 @@ type BackupRequest struct {
 	Require  string   // empty: the planner's
 	Internal bool     // not asked for by a person
 	Dump     source.DumpOptions
+	ID       string // of the task; empty: a new one
+	Schedule string // that asks for it; empty: none
 }
 
 // RestoreRequest asks for a restore.
@@ -115,7 +117,10 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Create, now)
 	t.Database, t.Storages, t.Require, t.Backup, t.Dump = r.Database, storages, require, NewID(now), r.Dump
-	t.Flight = "create/" + r.Database
+	t.Flight, t.Schedule = "create/"+r.Database, r.Schedule
+	if r.ID != "" {
+		t.ID = r.ID
+	}
 	if r.Internal {
 		t.RunType = ledger.Internal
 	}

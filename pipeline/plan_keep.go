@@ -95,7 +95,12 @@ func (p *Planner) tooLate(ctx context.Context, id string) bool {
 
 // Mark changes what people say of a backup.
 func (p *Planner) Mark(ctx context.Context, id string, edit func(ledger.Mark) ledger.Mark) (ledger.Backup, error) {
-	b, err := p.cfg.Ledger.EditBackup(ctx, id, edit)
+	at := p.cfg.Now().UTC()
+	b, err := p.cfg.Ledger.EditBackup(ctx, id, func(m ledger.Mark) ledger.Mark {
+		m = edit(m)
+		m.At = at
+		return m
+	})
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return b, noBackup(id, err)
@@ -113,6 +118,7 @@ type CheckRequest struct {
 	Scratch  string   // configured name of the scratch server to restore it into; empty: only bytes are compared
 	Internal bool
 	ID       string // of the task; empty: a new one
+	Schedule string // that asks for it; empty: none
 }
 
 // PlanVerify plans a verify task.
@@ -134,7 +140,7 @@ func (p *Planner) PlanVerify(ctx context.Context, r CheckRequest) (ledger.Task, 
 		return ledger.Task{}, err
 	}
 	t := p.keepTask(ledger.Verify, b, r.ID, r.Internal)
-	t.Storages, t.Scratch = names, r.Scratch
+	t.Storages, t.Scratch, t.Schedule = names, r.Scratch, r.Schedule
 	return t, p.plan(ctx, t)
 }
 

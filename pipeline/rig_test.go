@@ -39,6 +39,7 @@ type rig struct {
 
 	mu    sync.Mutex
 	locks map[string]*held
+	stops []func() // of what runs beside the workers
 }
 
 // node is one worker with its run, locker and gate.
@@ -65,6 +66,9 @@ func inRig(t *testing.T, test func(r *rig)) {
 		}
 		r := &rig{T: t, store: store, led: led, server: newServer(), disks: map[string]*mem.Storage{"one": mem.New(), "two": mem.New()}, locks: map[string]*held{}}
 		defer func() {
+			for _, stop := range r.stops {
+				stop()
+			}
 			for _, n := range r.nodes {
 				n.close(errors.New("test is over"))
 				n.w.Stop()

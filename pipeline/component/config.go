@@ -30,7 +30,9 @@ type Config struct {
 	Trigger   Trigger // which items it wants; usually with Future or Old of its own Event, else it works on them again and again
 	// NoRetry leaves failed items alone until their event is taken away, or a trigger of others wants them. By default
 	// they are wanted again (Trigger.Retry), at the pace of Fairness.
-	NoRetry   bool
+	NoRetry bool
+	// NoEvent leaves no event of what was done, only the record and new data: for items that are looked at again and again.
+	NoEvent   bool
 	Procedure Procedure // default Many
 	// SimultaneousProcesses is how many items this node works on at once, 1 to 256; default 1. Work that is not proven
 	// to have stopped counts.
@@ -128,6 +130,12 @@ func (c *Config) complete() error {
 	}
 	c.Logger = c.Logger.With("component", c.Component)
 	return nil
+}
+
+// Triggers are what a runner asks its index for: Trigger and, unless NoRetry, its Retry.
+func (c Config) Triggers() []Trigger {
+	c.Event = cmp.Or(c.Event, c.Component)
+	return c.triggers()
 }
 
 // triggers are Trigger and, unless NoRetry, its Retry.

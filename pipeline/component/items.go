@@ -107,7 +107,9 @@ func (k Kept) AfterFinish(c Claim, r Result) (next Kept, fenced bool) {
 		return k, false // repeated
 	}
 	next = k.clone()
-	next.Item.Events = Bounded(append(next.Item.Events, r.Event))
+	if r.Event.Type != "" {
+		next.Item.Events = Bounded(append(next.Item.Events, r.Event))
+	}
 	next.Item.RoundTrip++
 	if len(r.Report.Data) > 0 {
 		next.Item.Data = r.Report.Data

@@ -88,7 +88,7 @@ type Index interface {
 
 // Result is what is written when work has ended.
 type Result struct {
-	Event  Event
+	Event  Event // Type "" = none: Config.NoEvent
 	Report Report
 	Record Record // replaces that of the item and the component
 }

@@ -77,6 +77,9 @@ func (r *Runner) resultOf(c Claim, item Item, e ending, report Report) Result {
 			r.alarm(AlarmQuarantined, c, fmt.Errorf("%d failures in a row: %s", record.Failures, report.Details()))
 		}
 	}
+	if r.cfg.NoEvent {
+		return Result{Report: report, Record: record}
+	}
 	return Result{
 		Event: Event{
 			Type: r.cfg.Event, Start: e.started, Success: report.Outcome == Done, Agent: r.cfg.Component + "@" + r.cfg.Node,

@@ -87,14 +87,15 @@ type Task struct {
 	MaxAttempts int      `json:"max_attempts"` // at least 1
 	OnFailure   string   `json:"on_failure"`   // rerun | revert: what a recoverer does after it reverted the attempt
 
-	Database string   `json:"database"`          // configured name of the database
-	Backup   string   `json:"backup,omitempty"`  // backup made, restored, deleted, verified or copied
-	Of       string   `json:"of,omitempty"`      // database that Backup is of, where it is not Database
-	Flight   string   `json:"flight,omitempty"`  // of tasks with the same one at most one has begun; "" = any number
-	Scratch  string   `json:"scratch,omitempty"` // verify: configured name of the server that it is restored into for a while
-	Target   string   `json:"target,omitempty"`  // restore: name of the database to make
-	Replace  bool     `json:"replace,omitempty"` // restore: an existing target may be replaced
-	Foreign  bool     `json:"foreign,omitempty"` // restore: whoever has made the backup
+	Database string   `json:"database"`           // configured name of the database
+	Backup   string   `json:"backup,omitempty"`   // backup made, restored, deleted, verified or copied
+	Of       string   `json:"of,omitempty"`       // database that Backup is of, where it is not Database
+	Flight   string   `json:"flight,omitempty"`   // of tasks with the same one at most one has begun; "" = any number
+	Schedule string   `json:"schedule,omitempty"` // that it is an occurrence of; empty = asked for otherwise
+	Scratch  string   `json:"scratch,omitempty"`  // verify: configured name of the server that it is restored into for a while
+	Target   string   `json:"target,omitempty"`   // restore: name of the database to make
+	Replace  bool     `json:"replace,omitempty"`  // restore: an existing target may be replaced
+	Foreign  bool     `json:"foreign,omitempty"`  // restore: whoever has made the backup
 	Storages []string `json:"storages,omitempty"`
 	Require  string   `json:"require,omitempty"` // create: all | any | number of storages that must hold a copy
 
@@ -164,6 +165,8 @@ type Mark struct {
 	Accepted bool   `json:"accepted,omitempty"` // somebody has looked at a suspect one and wants it
 	Note     string `json:"note,omitempty"`     // at most MaxText bytes
 	By       string `json:"by,omitempty"`       // who said so last
+
+	At time.Time `json:"at,omitzero"` // when
 }
 
 // States of a copy.

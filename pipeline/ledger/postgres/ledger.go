@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -119,6 +120,14 @@ func (l *Ledger) connected(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("read the lineage: %w", err)
 	}
 	return inspect(ctx, conn, in, want)
+}
+
+// Now is the server's time.
+func (l *Ledger) Now(ctx context.Context) (now time.Time, err error) {
+	err = l.repeat(ctx, "read the ledger's clock", func(ctx context.Context) error {
+		return l.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
+	})
+	return now, err
 }
 
 func (l *Ledger) expects() expectation {
