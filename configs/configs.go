@@ -36,6 +36,9 @@ type Config struct {
 	Processors []Processor `yaml:"processors"`
 	Databases  []Database  `yaml:"databases"`
 	Storages   []Storage   `yaml:"storages"`
+	Schedules  []Schedule  `yaml:"schedules"`
+	Retention  []Retention `yaml:"retention"`
+	Components []Component `yaml:"components"`
 	Log        Log         `yaml:"log"`
 }
 

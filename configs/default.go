@@ -43,6 +43,9 @@ func Default() Config {
 		Processors: []Processor{{Kind: "zstd", Level: 2, Precedence: 100}},
 		Databases:  []Database{},
 		Storages:   []Storage{},
+		Schedules:  []Schedule{},
+		Retention:  []Retention{},
+		Components: []Component{},
 		Log:        Log{Level: "info", Format: "text"},
 	}
 }

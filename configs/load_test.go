@@ -98,6 +98,13 @@ storages:
     path_style: true
     part_size: 64MiB
     lock: {mode: compliance, days: 7}
+schedules:
+  - {name: nightly, database: shop, cron: "30 2 * * *", zone: Europe/Berlin, missed: all, within: 2h, overlap: queue, max_queued: 7, spread: 5m, windows: ["22:00-06:00"], storages: [a]}
+  - {name: weekly, kind: verify, database: shop, cron: "@weekly", scratch: lab, disabled: true}
+retention:
+  - {database: shop, last: 1, hourly: 2, daily: 3, weekly: 4, monthly: 5, yearly: 6, max_age: 1h, min_keep: 2, max_percent: 50, unverified: true, zone: UTC}
+components:
+  - {name: export, exec: /bin/x, args: [a], past: [p], past_failed: [q], future: [f], old: [o], types: [t], procedure: 1, simultaneous: 3, every: 2s, limit: 3s, grace: 4s, back_off: 5s, quarantine_after: 6}
 log: {level: debug, format: json}
 `)
 	if err != nil {
@@ -131,6 +138,16 @@ log: {level: debug, format: json}
 				AccessKey: NewSecret("env:FENCEPOST_S3_ID"), SecretKey: NewSecret("file:/k"), PathStyle: true, PartSize: 64 << 20,
 				Lock: Lock{Mode: "compliance", Days: 7}},
 		},
+		Schedules: []Schedule{
+			{Name: "nightly", Kind: "backup", Database: "shop", Storages: []string{"a"}, Cron: "30 2 * * *", Zone: "Europe/Berlin", Missed: "all",
+				Within: 2 * time.Hour, Overlap: "queue", MaxQueued: 7, Spread: 5 * time.Minute, Windows: []string{"22:00-06:00"}},
+			{Name: "weekly", Kind: "verify", Database: "shop", Cron: "@weekly", Scratch: "lab", Disabled: true},
+		},
+		Retention: []Retention{{"shop", 1, 2, 3, 4, 5, 6, time.Hour, 2, 50, true, "UTC"}},
+		Components: []Component{{
+			"export", "/bin/x", []string{"a"}, []string{"p"}, []string{"q"}, []string{"f"}, []string{"o"}, []string{"t"}, 1, 3,
+			2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6,
+		}},
 		Log: Log{"debug", "json"},
 	}
 	if diff := cmp.Diff(want, got, cmpDSN); diff != "" {

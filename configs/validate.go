@@ -36,6 +36,9 @@ func (c *Config) Validate() error {
 	c.checkProcessors(&ps)
 	c.checkDatabases(&ps)
 	c.checkStorages(&ps)
+	c.checkSchedules(&ps)
+	c.checkRetention(&ps)
+	c.checkComponents(&ps)
 	return ps.err("")
 }
 

@@ -99,6 +99,25 @@ func TestBounds(t *testing.T) {
 		{"log level", func(c *Config) { c.Log.Level = "loud" }, "log.level: is"},
 		{"log format", func(c *Config) { c.Log.Format = "xml" }, "log.format: is"},
 
+		{"schedule", recurring(func(s *Schedule, _ *Retention, _ *Component) {}), ""},
+		{"schedule of nothing", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Database = "b" }), `schedules[0].database: is "b", which is none of databases`},
+		{"schedule of a scratch server", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Database = "lab" }), "schedules[0].database: is"},
+		{"schedule line", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Cron = "" }), "schedules[0].cron: is missing"},
+		{"schedule zone", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Zone = "Berlin" }), "schedules[0].zone: is"},
+		{"schedule local", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Zone = "Local" }), "schedules[0].zone: is"},
+		{"schedule missed", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Missed = "twice" }), "schedules[0].missed: is"},
+		{"schedule storage", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Storages = []string{"x"} }), "schedules[0].storages[0]: is"},
+		{"schedule scratch", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Scratch = "lab" }), "schedules[0].scratch: does not belong"},
+		{"schedule verify", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Kind, s.Scratch = "verify", "lab" }), ""},
+		{"schedule into a source", recurring(func(s *Schedule, _ *Retention, _ *Component) { s.Kind, s.Scratch = "verify", "a" }), "schedules[0].scratch: is"},
+		{"retention of nothing", recurring(func(_ *Schedule, r *Retention, _ *Component) { r.Database = "b" }), "retention[0].database: is"},
+		{"retention share", recurring(func(_ *Schedule, r *Retention, _ *Component) { r.MaxPercent = 0 }), "retention[0].max_percent: is 0"},
+		{"retention keeps none", recurring(func(_ *Schedule, r *Retention, _ *Component) { r.MinKeep = 0 }), "retention[0].min_keep: is 0"},
+		{"component name", recurring(func(_ *Schedule, _ *Retention, c *Component) { c.Name = "backup" }), "components[0].name: is"},
+		{"component program", recurring(func(_ *Schedule, _ *Retention, c *Component) { c.Exec = "x" }), "components[0].exec: is"},
+		{"component trigger", recurring(func(_ *Schedule, _ *Retention, c *Component) { c.Past = nil }), "components[0]: has no trigger"},
+		{"component procedure", recurring(func(_ *Schedule, _ *Retention, c *Component) { c.Procedure = 3 }), "components[0].procedure: is 3"},
+
 		{"no processors", func(c *Config) { c.Processors = nil }, ""},
 		{"processor kind", func(c *Config) { c.Processors[0].Kind = "rar" }, `processors[0].kind: is "rar", want one of zstd, gzip, age`},
 		{"processor level", func(c *Config) { c.Processors[0].Level = 5 }, "processors[0].level: is 5, want 1 to 4"},
@@ -258,5 +277,23 @@ func TestBootstrapNodes(t *testing.T) {
 	c.Bootstrap = []string{"n1", "n2"}
 	if got := c.BootstrapNodes(); !slices.Equal(got, c.Bootstrap) {
 		t.Errorf("listed: %v", got)
+	}
+}
+
+// recurring is a configuration with a schedule, a retention and a component, edited.
+func recurring(edit func(*Schedule, *Retention, *Component)) func(*Config) {
+	return func(c *Config) {
+		c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d")}, {Name: "lab", DSN: NewDSN("postgres://l/d"), Scratch: true}}
+		var s Schedule
+		var r Retention
+		var h Component
+		s.setDefaults("")
+		r.setDefaults("")
+		h.setDefaults("")
+		s.Name, s.Database, s.Cron = "nightly", "a", "@daily"
+		r.Database, r.Last = "a", 3
+		h.Name, h.Exec, h.Past = "export", "/bin/x", []string{"received"}
+		edit(&s, &r, &h)
+		c.Schedules, c.Retention, c.Components = []Schedule{s}, []Retention{r}, []Component{h}
 	}
 }

@@ -64,13 +64,17 @@ func TestHundredTicksHundredTasks(t *testing.T) {
 			n.runs(n.schedules(minutely("each")).Component())
 			return n
 		}
-		a, _ := start("n1"), start("n2")
+		a, b := start("n1"), start("n2")
 		synctest.Wait()
 		began := time.Now()
 		for i := range 100 {
 			r.must(pause(r.Context(), time.Minute))
 			if i == 33 {
 				a.kill(0)
+				synctest.Wait()
+				if token, err := r.store.Adopt(ScheduleComponent, "schedule:each", b.run); err == nil { // it was at it: recovery frees the claim
+					r.store.Release(ScheduleComponent, "schedule:each", b.run, token)
+				}
 			}
 			if i == 50 {
 				start("n3")

@@ -71,6 +71,31 @@ type Storages interface {
 	RebuildCatalog(ctx context.Context, r api.RebuildCatalog) ([]api.Backup, error)
 }
 
+// Recurring tells of schedules and retention.
+type Recurring interface {
+	Schedules(ctx context.Context) ([]api.Schedule, error)
+	RunSchedule(ctx context.Context, name string) (api.Task, error)
+	EnableSchedule(ctx context.Context, name string, on bool) (api.Schedule, error)
+	// Prune is a dry run.
+	Prune(ctx context.Context, database string) (api.Prune, error)
+	ConfirmPrune(ctx context.Context, database string) (api.Prune, error)
+}
+
+// Autonomous tells of components, their items and claims.
+type Autonomous interface {
+	Components(ctx context.Context) ([]api.Component, error)
+	RunComponent(ctx context.Context, name string) (api.Tick, error)
+	PauseComponent(ctx context.Context, name string, on bool) (api.Component, error)
+	// Items are as a component sees them, with the reasons why it would not work on each; component "" sees all alike.
+	Items(ctx context.Context, component string) ([]api.Item, error)
+	Item(ctx context.Context, component, id string) (api.Item, error)
+	PutItem(ctx context.Context, r api.PutItem) (api.Item, error)
+	AppendEvent(ctx context.Context, id string, r api.AppendEvent) (api.Item, error)
+	ForgetEvents(ctx context.Context, id string, r api.ForgetEvents) (api.Forgotten, error)
+	Claims(ctx context.Context) ([]api.Claim, error)
+	EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (api.Claim, error)
+}
+
 // Backend is everything that the handler shows and asks. All fields are required, but
 // for Translate and Logger.
 type Backend struct {
@@ -82,6 +107,8 @@ type Backend struct {
 	Backups    Backups
 	Requests   Requests
 	Keeping    Keeping
+	Recurring  Recurring
+	Autonomous Autonomous
 	Storages   Storages
 	// Watch gives a channel that receives after any change of what the others show
 	// (coalesced: a hint, not a count), until ctx ends.

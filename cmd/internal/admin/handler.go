@@ -41,6 +41,8 @@ func NewHandler(b Backend) http.Handler {
 	mux.HandleFunc("POST "+api.PathBackups, write(h, h.createBackup))
 	mux.HandleFunc("POST "+api.PathBackups+"/{id}/restore", write(h, h.restore))
 	h.routeKeeping(mux)
+	h.routeRecurring(mux)
+	h.routeAutonomous(mux)
 	h.routeStorages(mux)
 	h.keyringRoutes(mux)
 	h.routeRestores(mux)

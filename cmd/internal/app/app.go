@@ -14,6 +14,7 @@ import (
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/recovery"
 	"github.com/fencepost/fencepost/recovery/warden"
@@ -31,6 +32,7 @@ type App struct {
 	group   *gms.Group
 	manager *recovery.Manager
 	times   *times
+	clock   *groupClock
 
 	mu       sync.Mutex
 	state    string // as api.Status.State
@@ -46,14 +48,17 @@ type App struct {
 	stopErr  error
 }
 
-// components are the recovery components of this daemon, named like the work they do.
-var components = pipeline.Components()
-
 // work is what the node does once it stands.
 type work struct {
 	ledger  ledger.Ledger
 	planner *pipeline.Planner
 	worker  *pipeline.Worker
+
+	items     component.Items
+	scheduler *pipeline.Scheduler
+	pruner    *pipeline.Pruner
+	runners   map[string]*component.Runner
+	triggers  map[string][]component.Trigger // of the components whose items the ledger keeps
 }
 
 // cleanup is one step of the way down, named for the log.
@@ -69,7 +74,7 @@ func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 
 // newBelow makes the node of a warden, nil for none: the warden may bury its first run, and each later one that it is told of.
 func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog.Logger) (*App, error) {
-	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), done: make(chan struct{})}
+	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), clock: newGroupClock(time.Now), done: make(chan struct{})}
 	a.router = signals.NewRouter(signals.Options{Logger: log})
 	gcfg, err := a.groupConfig()
 	if err != nil {
@@ -133,6 +138,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 		return err
 	}
 	a.onStop("storages", func(context.Context) error { return a.opened.closeAll() })
+	if err := a.router.AddMessageFactory(clockComponent, signals.Handle(a.clock.hear)); err != nil {
+		return err
+	}
 	if err := a.router.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
@@ -140,7 +148,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.group.Start(ctx); err != nil {
 		return err
 	}
-	a.onStop("group", func(ctx context.Context) error { return a.group.Stop(ctx, components...) })
+	a.onStop("group", func(ctx context.Context) error { return a.group.Stop(ctx, a.components()...) })
 	server := admin.NewServer(a.cfg.Admin.Socket, admin.NewHandler(a.backend()), a.log)
 	if err := server.Start(); err != nil {
 		return err
@@ -152,6 +160,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.joining.Go(func() { a.watch(run) })
 	a.joining.Go(func() { a.tidy(run) })
 	a.joining.Go(func() { a.times.watch(run, a.group) })
+	a.joining.Go(func() { a.keepTime(run, a.ledgerClock) })
 	a.joining.Go(func() {
 		if err := a.join(run); err != nil && run.Err() == nil {
 			a.fail(err)
@@ -186,8 +195,12 @@ func (a *App) join(ctx context.Context) error {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	a.onStop("worker", func(context.Context) error { w.worker.Stop(); return nil })
-	for _, c := range components {
-		if err := a.router.AddRecoveryFactory(c, signals.HandleRecovery(b.recover)); err != nil {
+	for _, c := range a.components() {
+		act := b.recoverItems
+		if ofTasks(c) {
+			act = b.recover
+		}
+		if err := a.router.AddRecoveryFactory(c, signals.HandleRecovery(act)); err != nil {
 			return err
 		}
 	}
@@ -195,7 +208,10 @@ func (a *App) join(ctx context.Context) error {
 		return err
 	}
 	a.onStop("recoveries", func(context.Context) error { a.manager.Stop(); return nil })
-	if err := a.group.AwaitRegistered(ctx, components...); err != nil {
+	if err := a.group.AwaitRegistered(ctx, a.components()...); err != nil {
+		return err
+	}
+	if err := a.startItemComponents(lasting, w, b); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -230,7 +246,7 @@ func (a *App) look(ctx context.Context) error {
 func (a *App) awaitFences(ctx context.Context) error {
 	since := time.Now()
 	a.setState("waiting at the fence")
-	for _, c := range components {
+	for _, c := range a.components() {
 		fenced, err := a.manager.IsFenced(ctx, c, a.cfg.Node)
 		if err == nil && fenced {
 			a.log.Info("app: waiting at the fence", "recovers", c)
@@ -259,13 +275,21 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		return nil, nil, err
 	}
 	high := &raiser{cluster: a.group.ClusterID, storages: a.opened.storages}
-	b := &bridge{group: a.group, manager: a.manager, granted: high.raise, log: a.log}
+	b := &bridge{group: a.group, manager: a.manager, ledger: led, granted: high.raise, log: a.log}
 	c := a.cfg
-	w := &work{ledger: led}
+	w := &work{ledger: led, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
+	if w.items, err = itemsOf(led, func() string { return b.Self().Run }); err != nil {
+		return nil, nil, err
+	}
+	policies, err := policiesOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
 	w.worker, err = pipeline.NewWorker(pipeline.Config{
 		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
 		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
 		KeepOld: c.Restore.KeepOld, RestoreJobs: c.Restore.Jobs, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
+		Now: a.clock.Now, Paused: a.paused, Retention: policies,
 		Signer: signer(a.group, c.Node),
 	})
 	if err != nil {
@@ -274,7 +298,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	b.worker = w.worker
 	w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
 		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
-		OnFailure: string(c.Backup.OnFailure), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay,
+		OnFailure: string(c.Backup.OnFailure), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,
 	})
 	return w, b, err
 }

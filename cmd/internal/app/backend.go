@@ -15,7 +15,7 @@ import (
 // backend is what the admin handler shows of this node.
 func (a *App) backend() admin.Backend {
 	return admin.Backend{
-		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Keyring: people{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Storages: jobs{a},
+		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Keyring: people{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a},
 		Watch: a.watchAll, Translate: translate, Logger: a.log,
 	}
 }
@@ -66,6 +66,9 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	}
 	if err := p.a.Err(); err != nil {
 		s.Problems = append(s.Problems, err.Error())
+	}
+	if off := p.a.clock.problem(); off != "" {
+		s.Problems = append(s.Problems, off)
 	}
 	if err := p.a.waitsFor(); err != nil {
 		s.Problems = append(s.Problems, err.Error())

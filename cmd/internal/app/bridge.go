@@ -21,6 +21,7 @@ type bridge struct {
 	group   *gms.Group
 	manager *recovery.Manager
 	worker  *pipeline.Worker
+	ledger  ledger.Ledger
 	granted func(ctx context.Context, token uint64) error // told of each token before it is used
 	log     *slog.Logger
 

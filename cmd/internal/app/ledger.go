@@ -20,7 +20,7 @@ const ledgerAgain = 2 * time.Second
 // is waited for; one that cannot be used at all is an error.
 func (a *App) openLedger(ctx context.Context) (ledger.Ledger, error) {
 	if !a.cfg.Ledger.DSN.Given() {
-		return embedded.New(embedded.Config{Store: cacheStore{a.group}})
+		return embedded.New(embedded.Config{Store: cacheStore{a.group}, Now: a.clock.Now})
 	}
 	cfg, err := a.databaseLedger()
 	if err != nil {
@@ -178,4 +178,15 @@ func (l groupOfLedger) raise(ctx context.Context, token uint64) error {
 			return err
 		}
 	}
+}
+
+// ledgerClock is the ledger when it has a clock of its own, which then is the group's; nil otherwise.
+func (a *App) ledgerClock() server {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.work == nil {
+		return nil
+	}
+	s, _ := a.work.ledger.(server)
+	return s
 }

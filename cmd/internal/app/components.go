@@ -1,0 +1,227 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/configs"
+	"github.com/fencepost/fencepost/pipeline"
+	"github.com/fencepost/fencepost/pipeline/component"
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+	ledgerdb "github.com/fencepost/fencepost/pipeline/ledger/postgres"
+	"github.com/fencepost/fencepost/pipeline/retention"
+	"github.com/fencepost/fencepost/pipeline/schedule"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// components are the recovery components of this daemon, named like the work they do: those of the tasks, those that plan
+// tasks, and the host's own.
+func (a *App) components() []string {
+	names := append(pipeline.Components(), pipeline.ScheduleComponent, pipeline.PruneComponent)
+	for _, c := range a.cfg.Components {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// itemsOf are the items of components, kept where the tasks are.
+func itemsOf(led ledger.Ledger, self func() string) (component.Items, error) {
+	switch led := led.(type) {
+	case *embedded.Ledger:
+		return embedded.NewItems(led, self), nil
+	case *ledgerdb.Ledger:
+		return ledgerdb.NewItems(led, self), nil
+	}
+	return nil, fmt.Errorf("a ledger of type %T keeps no items", led)
+}
+
+// itemComponent is a component whose items the ledger keeps.
+type itemComponent struct {
+	name  string
+	begin func(ctx context.Context) error
+	cfg   component.Config
+}
+
+// itemComponents are those of this node: the scheduler's, the pruner's, the host's.
+func (a *App) itemComponents(w *work) ([]itemComponent, error) {
+	jobs, err := jobsOf(a.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if w.scheduler, err = pipeline.NewScheduler(w.planner, w.items, jobs, a.clock.Now); err != nil {
+		return nil, err
+	}
+	policies, err := policiesOf(a.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if w.pruner, err = pipeline.NewPruner(w.planner, w.items, policies, a.clock.Now); err != nil {
+		return nil, err
+	}
+	list := []itemComponent{
+		{pipeline.ScheduleComponent, w.scheduler.Begin, w.scheduler.Component()},
+		{pipeline.PruneComponent, w.pruner.Begin, w.pruner.Component()},
+	}
+	for _, c := range a.cfg.Components {
+		list = append(list, hostComponent(c, w.items, a))
+	}
+	return list, nil
+}
+
+// hostComponent is one of the host's own, whose work is a program.
+func hostComponent(c configs.Component, items component.Items, a *App) itemComponent {
+	procedure := component.Many
+	if c.Procedure == 1 {
+		procedure = component.One
+	}
+	return itemComponent{c.Name, func(context.Context) error { return nil }, component.Config{
+		Component: c.Name, Procedure: procedure, SimultaneousProcesses: c.Simultaneous, Every: c.Every, Limit: c.Limit, Grace: c.Grace, Peek: true,
+		Trigger: component.Trigger{
+			Past: c.Past, PastFailed: c.PastFailed, Future: c.Future, Old: c.Old, Types: c.Types,
+		},
+		Worker:   component.Exec{Path: c.Exec, Args: c.Args, Logger: a.log},
+		Fairness: component.Fairness{BackOff: c.BackOff, MaxBackOff: max(6*time.Hour, c.BackOff), QuarantineAfter: c.QuarantineAfter},
+		Index:    items, Store: items, Now: a.clock.Now,
+	}}
+}
+
+// startItemComponents starts them; each is woken by changes of the ledger.
+func (a *App) startItemComponents(ctx context.Context, w *work, b *bridge) error {
+	list, err := a.itemComponents(w)
+	if err != nil {
+		return err
+	}
+	var own []*component.Runner
+	for _, c := range list {
+		if err := c.begin(ctx); err != nil {
+			return err
+		}
+		cfg := c.cfg
+		cfg.Node, cfg.Locks, cfg.Claims, cfg.Gate, cfg.Logger = a.cfg.Node, b, b, b, a.log
+		cfg.Paused = func() bool { return a.paused(c.name) || !a.clock.Settled() }
+		r, err := component.New(cfg)
+		if err != nil {
+			return err
+		}
+		if err := r.Start(ctx); err != nil {
+			return err
+		}
+		r.Wake()
+		w.runners[c.name], w.triggers[c.name] = r, cfg.Triggers()
+		own = append(own, r)
+		a.onStop("component "+c.name, func(ctx context.Context) error {
+			grace, cancel := context.WithTimeout(ctx, a.cfg.Stop.Grace)
+			defer cancel()
+			if r.Drain(grace) == nil {
+				return nil
+			}
+			return r.Stop(ctx)
+		})
+	}
+	maps.Copy(w.runners, w.worker.Runners())
+	run, end := context.WithCancel(context.WithoutCancel(ctx))
+	var waking sync.WaitGroup
+	waking.Go(func() { wakeAll(run, w.ledger.Watch(run), own) })
+	a.onStop("ledger's hints", func(context.Context) error { end(); waking.Wait(); return nil })
+	return nil
+}
+
+// wakeAll passes the ledger's hints on until ctx ends.
+func wakeAll(ctx context.Context, hints <-chan struct{}, runners []*component.Runner) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-hints:
+			if !ok {
+				return
+			}
+			for _, r := range runners {
+				r.Wake()
+			}
+		}
+	}
+}
+
+// jobsOf are the configured schedules.
+func jobsOf(c configs.Config) ([]pipeline.Job, error) {
+	var jobs []pipeline.Job
+	for _, s := range c.Schedules {
+		jobs = append(jobs, pipeline.Job{
+			Database: s.Database, Storages: s.Storages, Verify: s.Kind == "verify", Scratch: s.Scratch,
+			Schedule: schedule.Config{
+				Name: s.Name, Cron: s.Cron, Zone: s.Zone, Missed: schedule.Missed(s.Missed), Within: s.Within, Overlap: schedule.Overlap(s.Overlap),
+				MaxQueued: s.MaxQueued, Spread: s.Spread, Windows: s.Windows, Disabled: s.Disabled,
+			},
+		})
+	}
+	for i, j := range jobs {
+		if _, err := schedule.New(j.Schedule); err != nil {
+			return nil, fmt.Errorf("schedules[%d] %s: %w", i, j.Schedule.Name, err)
+		}
+	}
+	return jobs, nil
+}
+
+// policiesOf are the configured retention policies, by database.
+func policiesOf(c configs.Config) (map[string]retention.Policy, error) {
+	out := make(map[string]retention.Policy)
+	for i, r := range c.Retention {
+		zone, err := time.LoadLocation(r.Zone)
+		if err != nil {
+			return nil, fmt.Errorf("retention[%d].zone: %w", i, err)
+		}
+		p := retention.Policy{
+			Last: r.Last, Hourly: r.Hourly, Daily: r.Daily, Weekly: r.Weekly, Monthly: r.Monthly, Yearly: r.Yearly, MaxAge: r.MaxAge,
+			MinKeep: r.MinKeep, MaxShare: float64(r.MaxPercent) / 100, Unverified: r.Unverified, Zone: zone,
+		}
+		if err := p.Check(); err != nil {
+			return nil, fmt.Errorf("retention[%d] of %s: %w", i, r.Database, err)
+		}
+		out[r.Database] = p
+	}
+	return out, nil
+}
+
+// recoverItems is the action for components whose items the ledger keeps: what the dead run had begun is shut out and
+// forgotten, and its items are for whoever comes next.
+func (b *bridge) recoverItems(ctx context.Context, s signals.FailureRecoverySignal) error {
+	a := s.Appointment()
+	fence, err := s.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	ctx = fence.Context()
+	shut := ledger.Fence{Component: a.Component, Node: a.Node, Run: a.Run, Token: fence.Token()}
+	if err := b.ledger.ShutOut(ctx, shut); err != nil {
+		return fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
+	}
+	orphans, err := fence.Orphans(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range orphans {
+		err := fence.End(ctx, o.Claim, signals.Free)
+		if errors.Is(err, signals.ErrPoison) {
+			b.log.Error("app: an item has cost its node its life too often and is set aside", "component", a.Component, "item", o.Item, "times", o.Orphanings)
+			err = fence.End(ctx, o.Claim, signals.Quarantine)
+		}
+		if err != nil {
+			return fmt.Errorf("free %s: %w", o.Item, err)
+		}
+	}
+	if err := s.Release(ctx); err != nil {
+		return err
+	}
+	b.log.Info("app: recovered", "recovers", a.Component, "node", a.Node, "freed", len(orphans), "token", fence.Token())
+	return nil
+}
+
+// ofTasks tells whether a component does tasks.
+func ofTasks(name string) bool { return slices.Contains(pipeline.Components(), name) }
