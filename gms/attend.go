@@ -121,10 +121,7 @@ func (s *session) attend(ctx context.Context, leader string) streamEnd {
 	sctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	opened := make(chan openedStream, 1)
-	go func() {
-		stream, err := client.Session(sctx)
-		opened <- openedStream{stream, err}
-	}()
+	go func() { opened <- openSession(sctx, client) }()
 	stream, end := s.awaitStream(ctx, leader, opened)
 	if stream == nil {
 		cancel()
@@ -147,6 +144,16 @@ func (s *session) attend(ctx context.Context, leader string) streamEnd {
 type openedStream struct {
 	stream sessionStream
 	err    error
+}
+
+// openSession opens a stream that the other side has taken. Before it has, the library opens a stream whose connection is
+// lost anew, by itself, and holds back everything else that is done with the stream meanwhile: nobody sends before.
+func openSession(ctx context.Context, client wire.ClusterClient) openedStream {
+	stream, err := client.Session(ctx)
+	if err == nil {
+		_, err = stream.Header()
+	}
+	return openedStream{stream, err}
 }
 
 // awaitStream waits for a stream to open, which may take long when the leader's host is silent; an end that is explained

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fencepost/fencepost/gms/internal/wire"
@@ -85,13 +86,14 @@ func (f *fakeMembers) heard(*wire.RenewReply) {}
 type fakeClient struct {
 	wire.ClusterClient
 
-	mu       sync.Mutex
-	refuse   error                                // of opening a stream
-	hang     bool                                 // opening a stream takes for ever
-	renewal  func(*fakeStream, *wire.Renewal)     // on a stream
-	renew    func(*wire.Renewal) *wire.RenewReply // by the detour
-	streams  []*fakeStream
-	detoured []*wire.Renewal
+	mu        sync.Mutex
+	refuse    error                                // of opening a stream
+	hang      bool                                 // opening a stream takes for ever
+	reluctant bool                                 // a stream opens, and is never taken
+	renewal   func(*fakeStream, *wire.Renewal)     // on a stream
+	renew     func(*wire.Renewal) *wire.RenewReply // by the detour
+	streams   []*fakeStream
+	detoured  []*wire.Renewal
 }
 
 func (c *fakeClient) Session(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[wire.SessionUp, wire.SessionDown], error) {
@@ -151,6 +153,14 @@ type fakeStream struct {
 	mu   sync.Mutex
 	up   []*wire.Renewal
 	byes int
+}
+
+func (s *fakeStream) Header() (metadata.MD, error) {
+	if s.client.reluctant {
+		<-s.ctx.Done()
+		return nil, s.ctx.Err()
+	}
+	return nil, nil
 }
 
 func (s *fakeStream) Send(m *wire.SessionUp) error {
@@ -236,6 +246,7 @@ type upStream struct {
 }
 
 func (s *upStream) Context() context.Context       { return s.ctx }
+func (s *upStream) SendHeader(metadata.MD) error   { return nil }
 func (s *upStream) Send(m *wire.SessionDown) error { s.down <- m; return nil }
 func (s *upStream) Recv() (m *wire.SessionUp, _ error) {
 	select {

@@ -102,6 +102,9 @@ func (h handler) Session(stream wire.Cluster_SessionServer) error {
 	if l == nil {
 		return stream.Send(ended(&wire.Ended{Why: "not the leader", NotLeader: true, Leader: h.g.leaderHint()}))
 	}
+	if err := stream.SendHeader(nil); err != nil { // the stream is taken; see openSession
+		return err
+	}
 	first, err := stream.Recv()
 	if err != nil {
 		return err

@@ -112,6 +112,7 @@ func TestRule05_WhileNoStreamCanBeOpened(t *testing.T) {
 	for name, prepare := range map[string]func(*fakeMembers){
 		"refused":       func(to *fakeMembers) { to.clients["a"].refuse = errors.New("refused") },
 		"hangs":         func(to *fakeMembers) { to.clients["a"].hang = true },
+		"is not taken":  func(to *fakeMembers) { to.clients["a"].reluctant = true },
 		"unknown":       func(to *fakeMembers) { delete(to.clients, "a") },
 		"none is known": func(to *fakeMembers) { to.leader = "" },
 	} {
@@ -130,6 +131,13 @@ func TestRule05_WhileNoStreamCanBeOpened(t *testing.T) {
 					pass(ttl / 3)
 					if s.now() != Held {
 						t.Fatalf("standing %v", s.now())
+					}
+				}
+				if c := to.clients["a"]; c != nil {
+					for _, stream := range c.opened() { // a sender would wait with the library for another connection
+						if n := len(stream.renewals()); n > 0 {
+							t.Errorf("%d renewals were sent on a stream that was not taken", n)
+						}
 					}
 				}
 			})
