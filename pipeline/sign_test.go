@@ -137,4 +137,31 @@ func TestRestoreOfForeignManifests(t *testing.T) {
 	})
 }
 
+// What is not this group's is not copied into another storage either.
+func TestReplicateDoesNotSpreadForeignManifests(t *testing.T) {
+	inRig(t, func(r *rig) {
+		n1 := signerOf("c1", "n1")
+		r.start("n1", func(c *Config) {
+			c.Signer = n1
+			c.Catalog.Trust = func(_ context.Context, m Manifest) error { return Judge(m, "c1", knows(n1)) }
+		}, nil)
+		made := r.awaitState(r.backup("all").ID, ledger.Completed)
+		path := ManifestPath(made.Backup, made.Token)
+		m, err := readManifest(r.Context(), r.disks["one"], made.Backup, made.Token)
+		r.must(err)
+		text, err := m.Manifest.Unsigned().Encode()
+		r.must(err)
+		r.must(discard2(r.disks["one"].Put(r.Context(), path, bytes.NewReader(text), storage.Condition{Version: m.Version})))
+		r.must(r.disks["two"].Delete(r.Context(), path))
+		task, err := r.planner(nil).PlanReplicate(r.Context(), CopyRequest{Backup: made.Backup, Storages: []string{"two"}})
+		r.must(err)
+		if refused := r.awaitState(task.ID, ledger.Failed); !strings.Contains(refused.Error, "its manifest is not signed") {
+			t.Errorf("error: %s", refused.Error)
+		}
+		if _, err := r.disks["two"].Stat(r.Context(), path); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("it was copied: %v", err)
+		}
+	})
+}
+
 func discard2[T any](_ T, err error) error { return err }

@@ -180,7 +180,7 @@ func (a *App) join(ctx context.Context) error {
 	if err := addSigner(ctx, a.group, a.cfg.Node); err != nil {
 		return fmt.Errorf("have the group know this node's key: %w", err)
 	}
-	if err := a.keepSigners(); err != nil {
+	if err := a.keepSigners(ctx); err != nil {
 		return err
 	}
 	if err := addStorages(ctx, a.group, a.opened.storages); err != nil {

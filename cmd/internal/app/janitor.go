@@ -31,10 +31,13 @@ func (a *App) tidy(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if err := a.keepSigners(); err != nil {
+		if standing, _ := a.group.Standing(); standing != gms.Held {
+			continue
+		}
+		if err := a.keepSigners(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn("app: the list of signers was not written", "error", err)
 		}
-		if standing, _ := a.group.Standing(); standing == gms.Held && a.group.Leader() == a.cfg.Node {
+		if a.group.Leader() == a.cfg.Node {
 			a.expireOld(ctx)
 		}
 	}

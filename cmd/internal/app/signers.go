@@ -77,9 +77,13 @@ func signer(g *gms.Group, node string) *pipeline.Signer {
 }
 
 // keepSigners writes the list of keys beside the home's other files. It writes only when something has changed.
-func (a *App) keepSigners() error {
+func (a *App) keepSigners(ctx context.Context) error {
+	entries, err := a.group.Cache().List(ctx, "signers", "", "")
+	if err != nil {
+		return fmt.Errorf("ask the group who signs: %w", err)
+	}
 	list := offline.Signers{Cluster: a.group.ClusterID(), Keys: map[string]string{}}
-	for _, e := range a.group.Cache().ListLocal("signers", "", "") {
+	for _, e := range entries {
 		var r signerRecord
 		if err := json.Unmarshal(e.Value, &r); err == nil {
 			list.Keys[e.Key.Key] = r.Node
