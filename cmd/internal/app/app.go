@@ -223,7 +223,7 @@ func (a *App) join(ctx context.Context) error {
 // look is all that a node does that is no core member: a spectator shows what there is and plans what others do.
 func (a *App) look(ctx context.Context) error {
 	if a.cfg.Role == configs.RoleSpectator {
-		if err := a.keepSigners(); err != nil {
+		if err := a.keepSigners(ctx); err != nil {
 			return err
 		}
 		w, _, err := a.makeWork(ctx)
