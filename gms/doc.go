@@ -97,6 +97,9 @@
 //
 //	group.go       New, Start, Stop, what a host asks; operator.go what an operator asks
 //	endpoint.go    what a port is bound to and what others dial; ports.go opens them
+//	senders.go     in whose name each call speaks; detour.go signs what another member brings
+//	rotation.go    the gossip keys of a running group are changed: keyring.go decides, keykeeper.go keeps a node's,
+//	               ringsync.go fetches what was missed; expiry.go warns of certificates
 //	home.go        the local directory; homecheck.go what the group has on record about it
 //	forming.go     cluster id, bootstrap list, what the home remembers; peers.go what gossip says
 //	standing.go    one run after the other: gossip, OpenRun, joining again and again

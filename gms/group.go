@@ -130,6 +130,7 @@ func (g *Group) Start(ctx context.Context) error {
 	g.wg.Go(func() { g.rememberLoop(run) })
 	g.wg.Go(func() { g.watchHealth(run) })
 	g.wg.Go(func() { g.ringLoop(run) })
+	g.wg.Go(func() { g.watchCertificate(run) })
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 //
 //	home/lock        held while a process stands on the home
 //	home/node.key    ed25519 seed, 0600; its fingerprint is the home's id
+//	home/gossip.keys the gossip keys since they were changed, 0600; see keyKeeper
 //	home/group.json  cluster id and last known peers, rewritten by rename
 //	home/raft/       log and snapshots: the durable memory of votes, never swept
 type homeDir struct {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -141,4 +142,35 @@ func TestWhoIsReachedByStreamOnlyIsKnown(t *testing.T) {
 	if got := b.recent(time.Now().Add(blockedFor + time.Second)); len(got) != 0 {
 		t.Errorf("remembered for ever: %v", got)
 	}
+}
+
+// Who has other keys, or none, or is of another group, is one line a minute for each host and reason.
+func TestStrangersAreOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		l := bridge(slog.New(slog.NewTextHandler(&out, nil)), &blocked{})
+		say := func(text string) { l.Print(text) }
+		for range 100 {
+			say("[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.9:1234")
+			say("[ERR] memberlist: failed to receive: encryption is configured but remote state is not encrypted from=10.0.0.9:99")
+			say("[ERR] memberlist: discarding packet with unacceptable label \"x\": from=10.0.0.8:1")
+			say("[ERR] memberlist: failed to receive: remote state is encrypted and encryption is not configured from=[fd00::1]:1")
+		}
+		text := out.String()
+		for _, want := range []string{
+			`need the same gossip keys" from=10.0.0.9`, `another group" from=10.0.0.8`, `this node has no gossip key" from=fd00::1`,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is not in\n%s", want, text)
+			}
+		}
+		if n := strings.Count(text, "\n"); n != 3 {
+			t.Errorf("%d lines:\n%s", n, text)
+		}
+		<-time.After(strangerEvery)
+		say("[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.9:5")
+		if n := strings.Count(out.String(), "\n"); n != 4 {
+			t.Errorf("%d lines a minute later", n)
+		}
+	})
 }

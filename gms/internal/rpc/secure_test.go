@@ -187,6 +187,20 @@ func checkLines(t *testing.T, who string, l *lines, want string) {
 	}
 }
 
+// A node that answers with another one's hello than its certificate's is found out also by who wants any node.
+func TestAnAnswerMustBeTheCertificates(t *testing.T) {
+	shop := newIssuer(t, "shop")
+	liar := newSecureNode(t, system{}, "127.0.0.1:0", Identity{Group: "shop", Node: "b", Run: id16(2)}, shop.keeper(t, "c"), nil2)
+	a := newSecureNode(t, system{}, "127.0.0.1:0", Identity{Group: "shop", Node: "a"}, shop.keeper(t, "a"), nil2)
+	if h, err := a.d.Hello(bounded(t), "", liar.srv.Addr().String()); !errors.Is(err, ErrWrongNode) || !errors.Is(err, ErrUntrusted) {
+		t.Errorf("the hello of a liar: %v, %v", h, err)
+	}
+	good := newSecureNode(t, system{}, "127.0.0.1:0", Identity{Group: "shop", Node: "c", Run: id16(2)}, shop.keeper(t, "c"), nil2)
+	if _, err := a.d.Hello(bounded(t), "", good.srv.Addr().String()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A certificate that expires while both run is named as the cause on both sides, and a renewed one needs no restart.
 func TestExpiredAndRenewed(t *testing.T) {
 	for _, stale := range []string{"dialler", "server"} {

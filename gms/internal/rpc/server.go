@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	maxMessage    = 4 << 20 // bytes of one gRPC message, in both directions
-	maxStreams    = 1024    // calls under way on one connection
-	maxGreetings  = 256     // hellos under way at once
+	maxMessage    = 4 << 20  // bytes of one gRPC message, in both directions
+	maxStreams    = 1024     // calls under way on one connection
+	maxHeaders    = 16 << 10 // bytes of one call's headers, unpacked
+	maxGreetings  = 256      // hellos under way at once
 	keepaliveTime = 10 * time.Second
 	keepaliveWait = 3 * time.Second
 	acceptPause   = 5 * time.Millisecond
@@ -111,7 +112,7 @@ func (s *Server) Start(ctx context.Context) error {
 	s.listener, s.calls = l, newHandover(l.Addr())
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			if err := s.admit(ctx, info.FullMethod); err != nil {
 				return nil, err
