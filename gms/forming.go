@@ -85,22 +85,38 @@ func (g *Group) startGossip(ctx context.Context, run state.RunID) (*gossip.Gossi
 
 // admit keeps out of gossip who is of another formed group, and runs that the log has closed (FIELD.md M6, M14).
 func (g *Group) admit(m gossip.Member) error {
-	meta := &wire.Meta{}
-	if err := proto.Unmarshal(m.Meta, meta); err != nil {
-		return fmt.Errorf("its meta cannot be read: %w", err)
+	meta, err := readMeta(m)
+	if err != nil {
+		return err
 	}
 	mine := g.cluster()
 	if len(mine) > 0 && len(meta.GetClusterId()) > 0 && string(mine) != string(meta.GetClusterId()) {
 		return fmt.Errorf("%w: cluster %s", ErrOtherGroup, hexID(meta.GetClusterId()))
 	}
-	id, ok := state.RunIDOf(meta.GetRun())
-	if !ok {
-		return errors.New("its run is malformed")
-	}
-	if g.isClosed(id) {
+	if id, _ := state.RunIDOf(meta.GetRun()); g.isClosed(id) {
 		return ErrRunClosed
 	}
 	return nil
+}
+
+// readMeta reads what a member says of itself, and holds that it has the form which the rest relies on.
+func readMeta(m gossip.Member) (*wire.Meta, error) {
+	meta := &wire.Meta{}
+	if err := proto.Unmarshal(m.Meta, meta); err != nil {
+		return nil, fmt.Errorf("its meta cannot be read: %w", err)
+	}
+	id, ok := state.RunIDOf(meta.GetRun())
+	cluster := len(meta.GetClusterId())
+	switch {
+	case !ok || !nodeName.MatchString(meta.GetNode()) || m.Name != meta.GetNode()+"/"+id.String():
+		return nil, errors.New("its meta is of another member")
+	case cluster != 0 && cluster != 16 || len(meta.GetHome()) != 16:
+		return nil, errors.New("its cluster or home is malformed")
+	}
+	if _, err := parseAddr(meta.GetClusterAddr()); err != nil {
+		return nil, fmt.Errorf("its cluster address: %w", err)
+	}
+	return meta, nil
 }
 
 // isClosed tells whether the log has closed the run, as far as it is known here.

@@ -78,12 +78,16 @@ func TestFoundersWaitEndsWithTheContext(t *testing.T) {
 
 func TestGossipAdmits(t *testing.T) {
 	g := newLooseGroup(t)
-	member := func(m *wire.Meta) gossip.Member {
+	named := func(name string, m *wire.Meta) gossip.Member {
 		data, err := proto.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return gossip.Member{Meta: data}
+		return gossip.Member{Name: name, Meta: data}
+	}
+	member := func(m *wire.Meta) gossip.Member {
+		m.ClusterAddr = "127.0.0.1:7947"
+		return named(m.GetNode()+"/"+hexID(m.GetRun()), m)
 	}
 	if err := g.admit(member(metaOf(9, "n9", "another cluster!"))); err != nil {
 		t.Errorf("while unformed: %v", err)
@@ -99,6 +103,8 @@ func TestGossipAdmits(t *testing.T) {
 		"a newcomer":              {member(metaOf(9, "n9", "")), nil},
 		"a closed run":            {member(metaOf(2, "n2", own)), ErrRunClosed},
 		"one of another cluster":  {member(metaOf(9, "n9", "another cluster!")), ErrOtherGroup},
+		"another's meta":          {named("n8/"+runOf(9).String(), metaOf(9, "n9", "")), errAny},
+		"one without an address":  {named("n9/"+runOf(9).String(), metaOf(9, "n9", "")), errAny},
 		"one without a run":       {member(&wire.Meta{Node: "n9"}), errAny},
 		"one that cannot be read": {gossip.Member{Meta: []byte{0xff}}, errAny},
 	} {
