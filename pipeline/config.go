@@ -48,6 +48,8 @@ type Config struct {
 	// RetryAfter is how long a task that failed for a passing reason waits here before its next attempt; it doubles
 	// with each. Default 5 s.
 	RetryAfter time.Duration
+	// ErrorsEvery is how often failures that were noted are looked for; default 1 min.
+	ErrorsEvery time.Duration
 	// SweepEvery is how often what cannot count any more is removed from the storages; default 1 h.
 	SweepEvery time.Duration
 	// Retention are the policies by database: a delete that retention has planned asks its policy again.
@@ -92,6 +94,7 @@ func (c *Config) complete() error {
 	orDefault(&c.PollEvery, 10*time.Second)
 	orDefault(&c.ProgressEvery, 2*time.Second)
 	orDefault(&c.RetryAfter, 5*time.Second)
+	orDefault(&c.ErrorsEvery, time.Minute)
 	orDefault(&c.SweepEvery, time.Hour)
 	if c.Now == nil {
 		c.Now = time.Now

@@ -206,6 +206,9 @@ func (w *Worker) execute(held, user context.Context, end context.CancelCauseFunc
 		return report, nil
 	}
 	if keep := a.conclude(held, err); keep {
+		if held.Err() == nil {
+			a.noted(err)
+		}
 		return report, fmt.Errorf("%w: %w", component.ErrKeep, err)
 	}
 	return report, err

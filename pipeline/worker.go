@@ -135,6 +135,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	w.loops.Go(func() { w.relay(loop) })
 	w.loops.Go(func() { w.watchCancels(w.base) })
 	w.loops.Go(func() { w.sweepLoop(loop) })
+	w.loops.Go(func() { w.watchErrors(loop) })
 	for _, r := range w.runners {
 		if err := r.Start(w.base); err != nil {
 			return fmt.Errorf("start worker: %w", err)

@@ -15,7 +15,8 @@ type Items interface {
 	// Put inserts an item (type, id, data; Created and ChangedAt are its time unless given), or says what has become of one
 	// that is there: with change true, that it has changed now, with new data unless that is empty.
 	Put(ctx context.Context, it Item, change bool) (Item, error)
-	// Edit replaces the data of an item by what edit makes of it; edit is pure and may be called more than once.
+	// Edit replaces the data of an item by what edit makes of it; edit is pure and may be called more than once. A result
+	// of work that had begun before does not overwrite it.
 	Edit(ctx context.Context, id string, edit func(Item) (Item, error)) (Item, error)
 	// Get reads an item as a component sees it; ledger.ErrNotFound.
 	Get(ctx context.Context, component, id string) (Item, error)
@@ -61,12 +62,14 @@ type Kept struct {
 	Item    Item              `json:"item"` // its Record is not used
 	Records map[string]Record `json:"records,omitempty"`
 	Tokens  map[string]Token  `json:"tokens,omitempty"` // of each component's last claim that began
+	Edits   int               `json:"edits,omitempty"`  // how often the data was changed by others than workers
 }
 
 // Token is what is remembered of a claim.
 type Token struct {
 	Began uint64 `json:"began"`
 	Ended uint64 `json:"ended,omitempty"` // of the last result that is stored
+	Edits int    `json:"edits,omitempty"` // Kept.Edits when it began: what was changed since is not overwritten
 }
 
 // Seen is the item as a component sees it.
@@ -93,7 +96,7 @@ func (k Kept) AfterBegin(c Claim, at time.Time) (next Kept, fenced bool) {
 	r.Attempts++
 	r.LastAttempt = at
 	next.Records[c.Component] = r
-	next.Tokens[c.Component] = Token{Began: c.Token, Ended: t.Ended}
+	next.Tokens[c.Component] = Token{Began: c.Token, Ended: t.Ended, Edits: k.Edits}
 	return next, false
 }
 
@@ -111,11 +114,11 @@ func (k Kept) AfterFinish(c Claim, r Result) (next Kept, fenced bool) {
 		next.Item.Events = Bounded(append(next.Item.Events, r.Event))
 	}
 	next.Item.RoundTrip++
-	if len(r.Report.Data) > 0 {
+	if len(r.Report.Data) > 0 && t.Edits == k.Edits {
 		next.Item.Data = r.Report.Data
 	}
 	next.Records[c.Component] = r.Record
-	next.Tokens[c.Component] = Token{Began: c.Token, Ended: c.Token}
+	next.Tokens[c.Component] = Token{Began: c.Token, Ended: c.Token, Edits: t.Edits}
 	return next, false
 }
 
@@ -139,7 +142,7 @@ func (k Kept) AfterForget(eventType string) (next Kept, n int) {
 }
 
 func (k Kept) clone() Kept {
-	next := Kept{Item: k.Item, Records: make(map[string]Record, len(k.Records)+1), Tokens: make(map[string]Token, len(k.Tokens)+1)}
+	next := Kept{Item: k.Item, Edits: k.Edits, Records: make(map[string]Record, len(k.Records)+1), Tokens: make(map[string]Token, len(k.Tokens)+1)}
 	next.Item.Events = append([]Event(nil), k.Item.Events...)
 	for name, r := range k.Records {
 		next.Records[name] = r

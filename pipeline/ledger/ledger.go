@@ -280,11 +280,32 @@ type Backups interface {
 	ImportBackup(ctx context.Context, b Backup) error
 }
 
+// TaskError is a failure of one attempt that left something to revert.
+type TaskError struct {
+	Seq     int64 // grows with the time of noting
+	Task    string
+	Token   uint64 // of the attempt
+	Problem string
+	Noted   time.Time
+}
+
+// Errors is the part of a ledger that notes failures which somebody has to revert.
+type Errors interface {
+	// NoteError notes that the attempt guarded by g failed and left something to revert. It is a guarded write; a second
+	// one of the same attempt changes nothing.
+	NoteError(ctx context.Context, g Guard, what string) error
+	// HandleErrors calls handle for at most n errors, the oldest that nobody has handled, and marks those for which it
+	// returned nil; an error that is not marked comes again. What another node is looking at is left to it where the
+	// ledger can tell. handle must be quick: it only turns the error into something to do, and may be called again.
+	HandleErrors(ctx context.Context, n int, handle func(context.Context, TaskError) error) (handled int, err error)
+}
+
 // Ledger keeps tasks and backups. Every implementation passes ledgertest.Run. Methods are safe for concurrent use and
 // may block until ctx ends.
 type Ledger interface {
 	Tasks
 	Backups
+	Errors
 	// ShutOut is a recoverer's first act under its fence: after it returned nil, no write guarded by f.Run, or by an
 	// earlier token of the same fence, takes effect (PROTOCOL.md 23).
 	ShutOut(ctx context.Context, f Fence) error

@@ -142,6 +142,9 @@ func follows(from, to Backup) bool {
 	return false
 }
 
+// Clip is a text within MaxText bytes.
+func Clip(s string) string { return clip(s) }
+
 // clip cuts s to MaxText bytes at a rune's boundary.
 func clip(s string) string {
 	if len(s) <= MaxText {

@@ -69,7 +69,7 @@ func TestTaskError(t *testing.T) {
 // TestFiltersRoundTrip: what the client writes, the daemon reads.
 func TestFiltersRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := TaskFilter{rapid.Bool().Draw(t, "active"), rapid.Bool().Draw(t, "internal"), rapid.String().Draw(t, "database"), rapid.IntRange(0, 1e6).Draw(t, "limit")}
+		want := TaskFilter{rapid.Bool().Draw(t, "active"), rapid.Bool().Draw(t, "internal"), rapid.String().Draw(t, "database"), rapid.IntRange(0, 1e6).Draw(t, "limit"), rapid.String().Draw(t, "after")}
 		got, err := ParseTaskFilter(queryOf(t, TasksPath(want)))
 		if err != nil || got != want {
 			t.Fatalf("%+v became %+v (%v)", want, got, err)

@@ -16,6 +16,7 @@ type TaskFilter struct {
 	Internal bool   // those that nobody asked for by hand, too
 	Database string // only of this one
 	Limit    int    // at most so many; 0: all
+	After    string // id of a task: the page behind it; empty: from the newest on
 }
 
 // Query is the filter as it stands in a path.
@@ -25,13 +26,14 @@ func (f TaskFilter) Query() url.Values {
 	setBool(q, "internal", f.Internal)
 	setText(q, "database", f.Database)
 	setInt(q, "limit", f.Limit)
+	setText(q, "after", f.After)
 	return q
 }
 
 // ParseTaskFilter is the inverse of Query.
 func ParseTaskFilter(q url.Values) (TaskFilter, error) {
 	p := parser{q: q}
-	f := TaskFilter{Active: p.bool("active"), Internal: p.bool("internal"), Database: q.Get("database"), Limit: p.int("limit")}
+	f := TaskFilter{Active: p.bool("active"), Internal: p.bool("internal"), Database: q.Get("database"), Limit: p.int("limit"), After: q.Get("after")}
 	return f, p.err
 }
 

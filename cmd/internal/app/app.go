@@ -270,7 +270,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		return nil, nil, err
 	}
 	cat.Trust = trust(a.group)
-	led, err := a.openLedger(ctx)
+	led, err := a.openLedger(ctx, cat.Storages)
 	if err != nil {
 		return nil, nil, err
 	}

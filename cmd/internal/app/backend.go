@@ -136,18 +136,23 @@ func (j jobs) Tasks(ctx context.Context, f api.TaskFilter) ([]api.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := w.ledger.Tasks(ctx, ledger.TaskFilter{Active: f.Active, Database: f.Database})
+	want := ledger.TaskFilter{Active: f.Active, Database: f.Database, RunType: ledger.User, Limit: f.Limit}
+	if f.Internal {
+		want.RunType = ""
+	}
+	if f.After != "" { // a page goes on behind the last task of the one before
+		last, err := w.ledger.Task(ctx, f.After)
+		if err != nil {
+			return nil, err
+		}
+		want.After = ledger.Place{Created: last.Created, ID: last.ID}
+	}
+	rows, err := w.ledger.Tasks(ctx, want)
 	if err != nil {
 		return nil, err
 	}
 	list := []api.Task{}
 	for _, t := range rows {
-		if t.RunType == ledger.Internal && !f.Internal {
-			continue
-		}
-		if f.Limit > 0 && len(list) == f.Limit {
-			break
-		}
 		list = append(list, j.taskOf(t))
 	}
 	return list, nil

@@ -59,6 +59,8 @@ func (s cacheStore) Commit(ctx context.Context, t embedded.Txn) error {
 	_, err := s.g.Cache().Commit(ctx, txn)
 	var failed *gms.ConditionError
 	switch {
+	case errors.Is(err, gms.ErrTooLarge):
+		return fmt.Errorf("%w: %w", embedded.ErrFull, err)
 	case errors.As(err, &failed):
 		return &embedded.ConditionError{Condition: t.Conditions[failed.Index]}
 	case errors.Is(err, gms.ErrRunClosed):

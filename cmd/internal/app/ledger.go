@@ -11,6 +11,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
 	ledgerdb "github.com/fencepost/fencepost/pipeline/ledger/postgres"
+	"github.com/fencepost/fencepost/pipeline/storage"
 )
 
 // ledgerAgain is how often a node that waits for its ledger tries to open it.
@@ -18,9 +19,9 @@ const ledgerAgain = 2 * time.Second
 
 // openLedger opens what the configuration chooses: the group's own state cache, or a database. One that is away or frozen
 // is waited for; one that cannot be used at all is an error.
-func (a *App) openLedger(ctx context.Context) (ledger.Ledger, error) {
+func (a *App) openLedger(ctx context.Context, storages map[string]storage.Storage) (ledger.Ledger, error) {
 	if !a.cfg.Ledger.DSN.Given() {
-		return embedded.New(embedded.Config{Store: cacheStore{a.group}, Now: a.clock.Now})
+		return embedded.New(embedded.Config{Store: cacheStore{a.group}, Now: a.clock.Now, Archive: archiveTo(storages)})
 	}
 	cfg, err := a.databaseLedger()
 	if err != nil {

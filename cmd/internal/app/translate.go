@@ -7,6 +7,7 @@ import (
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
@@ -19,6 +20,7 @@ var codes = []struct {
 	{ledger.ErrNotFound, api.CodeNotFound, ""},
 	{ledger.ErrFinal, api.CodeConflict, ""},
 	{ledger.ErrRefused, api.CodeConflict, ""},
+	{embedded.ErrFull, api.CodeFailed, "delete backups that nobody needs, or keep the ledger in a database (ledger.dsn)"},
 	{ledger.ErrExists, api.CodeConflict, ""},
 	{ledger.ErrUnavailable, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
 	{source.ErrTargetExists, api.CodeConflict, "--replace replaces it, --as restores under another name"},

@@ -30,6 +30,7 @@ func (r *root) tasksCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&filter.Internal, "internal", false, "those that nobody asked for by hand, too")
 	cmd.Flags().StringVar(&filter.Database, "database", "", "only those of this database")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many, 0 for all")
+	cmd.Flags().StringVar(&filter.After, "after", "", "the page behind this task")
 	watch := watchFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if filter.Limit < 0 {

@@ -180,7 +180,7 @@ func TestBadRequests(t *testing.T) {
 	}
 	cli("backup", "create", "nope").complains(t, 1, `unknown database "nope"`, "shop")
 	cli("backup", "create", "shop", "--storage", "x").complains(t, 1, `unknown storage "x"`, "a, b")
-	cli("restore", "nope", "--as", "other").complains(t, 1, `no backup "nope"`)
+	cli("restore", "nope", "--as", "other").complains(t, 1, `no backup nope`)
 	cli("cancel", "nope").complains(t, 1, `no task "nope"`)
 	if s := cli("backup", "create", "shop", "--wait"); s.code != 0 {
 		t.Fatalf("backup: %+v", s)

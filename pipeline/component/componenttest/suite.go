@@ -27,12 +27,13 @@ type Bench struct {
 // Run tests the contract of component.Items against what make makes.
 func Run(t *testing.T, make func(t *testing.T) Bench) {
 	for name, test := range map[string]func(*testing.T, Bench){
-		"PutGetEditDrop":        putGetEditDrop,
-		"BeginAndFinishOnce":    beginAndFinishOnce,
-		"FencedWritesNothing":   fencedWritesNothing,
-		"TwoComponentsOneItem":  twoComponentsOneItem,
-		"EventsByHand":          eventsByHand,
-		"TriggersMeanWhatMatch": triggersMeanWhatMatchSays,
+		"PutGetEditDrop":         putGetEditDrop,
+		"BeginAndFinishOnce":     beginAndFinishOnce,
+		"FencedWritesNothing":    fencedWritesNothing,
+		"TwoComponentsOneItem":   twoComponentsOneItem,
+		"EventsByHand":           eventsByHand,
+		"EditsAreNotOverwritten": editsAreNotOverwritten,
+		"TriggersMeanWhatMatch":  triggersMeanWhatMatchSays,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := make(t)
@@ -182,6 +183,26 @@ func twoComponentsOneItem(t *testing.T, b Bench) {
 	must(t, err)
 	if len(it.Events) != n {
 		t.Errorf("%d events of %d components", len(it.Events), n)
+	}
+}
+
+// editsAreNotOverwritten: what was changed while work went on stays; what it then reports of the data is passed over.
+func editsAreNotOverwritten(t *testing.T, b Bench) {
+	ctx, now := t.Context(), time.Now().UTC()
+	_, err := b.Items.Put(ctx, component.Item{Type: "x", ID: "i1", Data: json.RawMessage(`1`)}, false)
+	must(t, err)
+	c := b.claim(t, "copy", "i1")
+	_, err = b.Items.Begin(ctx, c, now)
+	must(t, err)
+	_, err = b.Items.Edit(ctx, "i1", func(it component.Item) (component.Item, error) { it.Data = json.RawMessage(`2`); return it, nil })
+	must(t, err)
+	r := result(c, now, true)
+	r.Report.Data = json.RawMessage(`3`)
+	must(t, b.Items.Finish(ctx, c, r))
+	it, err := b.Items.Get(ctx, "copy", "i1")
+	must(t, err)
+	if string(it.Data) != "2" || len(it.Events) != 1 {
+		t.Errorf("item: %+v", it)
 	}
 }
 

@@ -22,5 +22,6 @@
 //
 // History is bounded: when a task is planned, finished tasks beyond Config.History are dropped, oldest first, and so are
 // entries of backups that have been gone for longer than any late upload can live. Nothing else is ever dropped.
-// Archiving dropped rows to the storages is not part of this package.
+// Config.Archive keeps what is dropped. A Store that is full makes the oldest ended tasks go, archived, before their time;
+// when none is left a write is ErrFull, and says so.
 package embedded

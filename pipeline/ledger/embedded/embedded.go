@@ -22,6 +22,9 @@ type Config struct {
 	// History is how many finished tasks are kept; older ones are dropped when a task is planned. 0 means 1,000; at
 	// least 1.
 	History int
+	// Archive keeps ended tasks before they are dropped, oldest first; one that it has kept already may come again. While it
+	// fails they stay, as long as there is room. nil: they are just dropped. It may block until ctx ends.
+	Archive func(ctx context.Context, ended []ledger.Task) error
 	// Now is the clock for the times in rows; nil means time.Now. No decision but the dropping of old history depends
 	// on it.
 	Now func() time.Time
@@ -31,6 +34,7 @@ type Config struct {
 type Ledger struct {
 	store   Store
 	history int
+	archive func(ctx context.Context, ended []ledger.Task) error
 	now     func() time.Time
 }
 
@@ -50,7 +54,7 @@ func New(cfg Config) (*Ledger, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Ledger{store: cfg.Store, history: cfg.History, now: cfg.Now}, nil
+	return &Ledger{store: cfg.Store, history: cfg.History, archive: cfg.Archive, now: cfg.Now}, nil
 }
 
 // Task implements ledger.Tasks.
@@ -180,6 +184,11 @@ func (l *Ledger) change(ctx context.Context, what string, build func() (Txn, err
 		switch {
 		case err == nil:
 			return nil
+		case errors.Is(err, ErrFull):
+			if roomErr := l.makeRoom(ctx); roomErr != nil {
+				return fmt.Errorf("%s: %w: %w", what, ErrFull, roomErr)
+			}
+			continue
 		case !errors.As(err, &failed):
 			return unavailable(what, err)
 		case failed.Condition.Kind != VersionIs:

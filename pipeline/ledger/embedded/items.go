@@ -124,6 +124,7 @@ func (s *Items) Put(ctx context.Context, it component.Item, change bool) (compon
 			after.Item.ChangedAt = it.ChangedAt
 			if len(it.Data) > 0 {
 				after.Item.Data = it.Data
+				after.Edits++
 			}
 			if p, err = encode(put.Key, after); err != nil {
 				return Txn{}, err
@@ -142,6 +143,7 @@ func (s *Items) Edit(ctx context.Context, id string, edit func(component.Item) (
 			err = component.CheckItem(component.Item{ID: k.Item.ID, Type: k.Item.Type, Data: it.Data})
 		}
 		k.Item.Data = it.Data
+		k.Edits++
 		return k, err
 	})
 	return next.Seen(""), err

@@ -75,13 +75,14 @@ type ConditionError struct {
 func (e *ConditionError) Error() string { return "not so: " + e.Condition.String() }
 
 // Store is the replicated map that the ledger lives in. Methods are safe for concurrent use and may block until ctx
-// ends. Reads are linearizable. An error that is no *ConditionError means: not reached, or outcome unknown.
+// ends. Reads are linearizable. An error that is neither *ConditionError nor ErrFull means: not
+// reached, or outcome unknown.
 type Store interface {
 	// Get reads one key; an absent one is an Item of Version 0, not an error.
 	Get(ctx context.Context, key string) (Item, error)
 	// List reads all keys that begin with prefix, at one position, in order of key.
 	List(ctx context.Context, prefix string) ([]Item, error)
-	// Commit applies a transaction; *ConditionError when a condition did not hold.
+	// Commit applies a transaction; *ConditionError when a condition did not hold, ErrFull when there is no room for it.
 	Commit(ctx context.Context, t Txn) error
 	// Watch returns a channel that gets a value after changes below prefix, coalesced, until ctx ends. A hint.
 	Watch(ctx context.Context, prefix string) <-chan struct{}

@@ -27,23 +27,31 @@ func (l *Ledger) Plan(ctx context.Context, t ledger.Task) error {
 	if err != nil {
 		return err
 	}
-	old, err := l.old(ctx, now)
-	if err != nil {
-		return err
+	for range tries {
+		old, err := l.old(ctx, now)
+		if err != nil {
+			return err
+		}
+		err = l.store.Commit(ctx, Txn{
+			Conditions: []Condition{{Kind: VersionIs, Key: put.Key}},
+			Puts:       []Put{put},
+			Deletes:    old,
+		})
+		var failed *ConditionError
+		switch {
+		case errors.As(err, &failed):
+			return fmt.Errorf("plan task %s: %w", row.ID, ledger.ErrExists)
+		case errors.Is(err, ErrFull):
+			if roomErr := l.makeRoom(ctx); roomErr != nil {
+				return fmt.Errorf("plan task %s: %w: %w", row.ID, ErrFull, roomErr)
+			}
+		case err != nil:
+			return unavailable("plan task "+row.ID, err)
+		default:
+			return nil
+		}
 	}
-	err = l.store.Commit(ctx, Txn{
-		Conditions: []Condition{{Kind: VersionIs, Key: put.Key}},
-		Puts:       []Put{put},
-		Deletes:    old,
-	})
-	var failed *ConditionError
-	if errors.As(err, &failed) {
-		return fmt.Errorf("plan task %s: %w", row.ID, ledger.ErrExists)
-	}
-	if err != nil {
-		return unavailable("plan task "+row.ID, err)
-	}
-	return nil
+	return fmt.Errorf("plan task %s: %w", row.ID, ErrFull)
 }
 
 // old lists the keys that history no longer has room for. All of them are of rows that never change again, so that
@@ -55,10 +63,7 @@ func (l *Ledger) old(ctx context.Context, now time.Time) ([]string, error) {
 	}
 	ended := slices.DeleteFunc(tasks, func(t ledger.Task) bool { return !t.State.Final() })
 	slices.SortFunc(ended, newestTask)
-	var keys []string
-	for i := len(ended) - 1; i >= l.history && len(keys) < dropAtOnce; i-- {
-		keys = append(keys, taskPrefix+ended[i].ID, cancelPrefix+ended[i].ID)
-	}
+	keys := l.expired(ctx, ended[min(l.history, len(ended)):])
 	backups, err := list[ledger.Backup](ctx, l.store, backupPrefix)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ func Run(t *testing.T, factory Factory) {
 		{"TwoDeletesRace", twoDeletesRace},
 		{"EditsKeepAndAreKept", editsKeepAndAreKept},
 		{"Pages", pages},
+		{"ErrorsComeUntilHandled", errorsComeUntilHandled},
 		{"Imports", imports},
 	} {
 		t.Run(c.name, func(t *testing.T) {

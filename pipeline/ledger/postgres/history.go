@@ -66,13 +66,7 @@ func collect[T any](ctx context.Context, l *Ledger, read pgx.RowToFunc[T], sql s
 }
 
 // TaskError is a failure of one attempt that somebody has to revert.
-type TaskError struct {
-	Seq     int64
-	Task    string
-	Token   uint64 // of the attempt
-	Problem string
-	Noted   time.Time
-}
+type TaskError = ledger.TaskError
 
 // NoteError notes that the attempt guarded by g failed and left something to revert. It is a guarded write; a second one
 // of the same attempt changes nothing.

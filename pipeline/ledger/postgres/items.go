@@ -238,6 +238,7 @@ func (s *Items) Put(ctx context.Context, it component.Item, change bool) (after 
 				}
 				if len(it.Data) > 0 {
 					k.Item.Data = it.Data
+					k.Edits++
 				}
 			}
 			if k.Item.ChangedAt = micro(it.ChangedAt); it.ChangedAt.IsZero() {
@@ -261,6 +262,7 @@ func (s *Items) Edit(ctx context.Context, id string, edit func(component.Item) (
 			err = component.CheckItem(component.Item{ID: k.Item.ID, Type: k.Item.Type, Data: it.Data})
 		}
 		k.Item.Data = it.Data
+		k.Edits++
 		return k, err
 	})
 	return next.Seen(""), err

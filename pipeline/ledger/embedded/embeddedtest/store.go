@@ -25,6 +25,7 @@ type Store struct {
 	down     bool
 	lose     int
 	hook     func(context.Context, embedded.Txn)
+	room     int // bytes of all values; 0 = no bound
 }
 
 // grant is a held claim or fence.
@@ -121,12 +122,37 @@ func (s *Store) Commit(ctx context.Context, t embedded.Txn) error {
 			return fmt.Errorf("commit %s: %d bytes, at most %d fit", p.Key, len(p.Value), embedded.MaxValue)
 		}
 	}
+	if !s.fits(t) {
+		return fmt.Errorf("commit: %w", embedded.ErrFull)
+	}
 	s.apply(t)
 	if s.lose > 0 {
 		s.lose--
 		return fmt.Errorf("commit: answer lost: %w", ledger.ErrUnavailable)
 	}
 	return nil
+}
+
+// SetRoom bounds the bytes of all values; 0 takes the bound away.
+func (s *Store) SetRoom(bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = bytes
+}
+
+// fits tells whether t leaves the values within their bound, or at least makes them no more. s.mu is held.
+func (s *Store) fits(t embedded.Txn) bool {
+	size, grows := 0, 0
+	for _, it := range s.items {
+		size += len(it.Value)
+	}
+	for _, p := range t.Puts {
+		grows += len(p.Value) - len(s.items[p.Key].Value)
+	}
+	for _, key := range t.Deletes {
+		grows -= len(s.items[key].Value)
+	}
+	return s.room == 0 || grows <= 0 || size+grows <= s.room
 }
 
 // apply carries t out. s.mu is held.
