@@ -230,6 +230,9 @@ type Database struct {
 	// Yield is what a backup does when somebody waits for half a minute for a table that it
 	// reads (to alter or truncate it): "" nothing, warn (in the log), or cancel the backup.
 	Yield string `yaml:"yield"`
+	// Standby is prefer to dump a standby when the DSN names several servers and one of them is a standby that keeps up
+	// (at most five minutes behind); else, and by default, the first server that answers is dumped.
+	Standby string `yaml:"standby"`
 	// Jobs is how many streams the rows of a backup are divided among, 0 to 32: that many sessions read, and restore, at
 	// the same time. 0 and 1 make one archive.
 	Jobs int `yaml:"jobs"`

@@ -88,6 +88,7 @@ func (c *Config) checkDatabases(ps *problems) {
 			ps.add(at+".dsn", "%s", problem)
 		}
 		checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
+		checkOneOf(ps, at+".standby", d.Standby, "", "prefer")
 		if d.Jobs < 0 || d.Jobs > 32 {
 			ps.add(at+".jobs", "is %d, want 0 to 32", d.Jobs)
 		}

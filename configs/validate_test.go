@@ -151,6 +151,9 @@ func TestBounds(t *testing.T) {
 		{"yield to nobody", func(c *Config) {
 			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Yield: "perhaps"}}
 		}, `databases[0].yield: is "perhaps", want one of , warn, cancel`},
+		{"standby", func(c *Config) {
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h,i/d"), Standby: "always"}}
+		}, `databases[0].standby: is "always", want one of , prefer`},
 		{"jobs", func(c *Config) { c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Jobs: 33}} }, "databases[0].jobs: is 33, want 0 to 32"},
 		{"dsn missing", func(c *Config) { c.Databases = []Database{db("a", "")} }, "databases[0].dsn: is missing"},
 		{"dsn is a word", func(c *Config) { c.Databases = []Database{db("a", "hunter2")} }, "databases[0].dsn: is no connection string"},

@@ -87,8 +87,15 @@ type Info struct {
 	Schemas       []string          `json:",omitempty"` // that hold what was dumped; nil: unknown, or too many to list
 	Roles         []string          `json:",omitempty"` // that own something in it or have rights on it; nil: unknown
 	Counts        map[string]int64  `json:",omitempty"` // kind of object → how many it holds; nil: unknown
+	Standby       *Standby          `json:",omitempty"` // nil: the primary was dumped
 	AsOf          time.Time         // time of the snapshot, by the server's clock
 	EstimateBytes int64             // pg_database_size at the start; an estimate only
+}
+
+// Standby says what a dump of a standby lacks.
+type Standby struct {
+	Age      time.Duration // how far it was behind the primary, as far as it knew
+	Unlogged int           // unlogged tables: they are dumped empty
 }
 
 // Locale is what a database must be created with, since it cannot be changed later. Zero: unknown, the server's default.

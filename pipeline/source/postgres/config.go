@@ -30,6 +30,10 @@ type Config struct {
 	Yield Yield
 	// YieldAfter is how long somebody may wait for a dump, measured to a quarter of it or a second. Default 30 s.
 	YieldAfter time.Duration
+	// Standby says whether dumps look for a standby among the servers of the DSN. Default: the first that answers.
+	Standby StandbyUse
+	// StandbyMaxAge is how far a standby may be behind to be dumped. Default 5 min.
+	StandbyMaxAge time.Duration
 	// Jobs is the number of streams of a dump that does not say itself; see source.DumpOptions. Default one archive.
 	Jobs int
 	// Logger receives what happens (clients disconnected, warnings of the programs). Default: nothing is logged.
@@ -57,11 +61,17 @@ var _ source.Source = (*Source)(nil)
 
 // New checks the configuration. It does not connect.
 func New(cfg Config) (*Source, error) {
-	if cfg.Grace < 0 || cfg.ConnectTimeout < 0 || cfg.YieldAfter < 0 {
-		return nil, errors.New("configure a postgres source: grace, connect timeout and yield after must not be negative")
+	if cfg.Grace < 0 || cfg.ConnectTimeout < 0 || cfg.YieldAfter < 0 || cfg.StandbyMaxAge < 0 {
+		return nil, errors.New("configure a postgres source: grace, connect timeout, yield after and standby max age must not be negative")
 	}
 	if cfg.Yield != YieldNever && cfg.Yield != YieldWarn && cfg.Yield != YieldCancel {
 		return nil, fmt.Errorf("configure a postgres source: yield %q is not %s or %s", cfg.Yield, YieldWarn, YieldCancel)
+	}
+	if cfg.Standby != StandbyAny && cfg.Standby != StandbyPrefer {
+		return nil, fmt.Errorf("configure a postgres source: standby %q is not %s", cfg.Standby, StandbyPrefer)
+	}
+	if cfg.StandbyMaxAge == 0 {
+		cfg.StandbyMaxAge = defaultStandbyMaxAge
 	}
 	if err := checkJobs(cfg.Jobs); err != nil {
 		return nil, fmt.Errorf("configure a postgres source: %w", err)

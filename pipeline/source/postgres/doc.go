@@ -48,6 +48,13 @@
 // that is its beginning, and pg_restore runs twice. None of that is for a restore in place, which is one transaction: it
 // reads one stream after the other, into an empty database only.
 //
+// # Standbys
+//
+// With Config.Standby a dump looks for a standby among the servers of the DSN. Whichever way it came to one, it is refused
+// when it is too far behind: one that receives and has replayed all is not, however long ago the primary wrote something. Rows of
+// unlogged tables are on no standby: the tables are dumped empty, which Info and the log say, as they warn that replay may
+// cancel a long dump. Restores go to the first server of the DSN that answers, which must be a primary.
+//
 // # Locks
 //
 // A dump holds a weak lock on every table and sequence, counted before it begins against the server's room for locks

@@ -47,24 +47,25 @@ func (s *Source) DumpWith(ctx context.Context, a source.Attempt, o source.DumpOp
 	if err := errors.Join(checkAttempt(a), err); err != nil {
 		return nil, fmt.Errorf("dump database %q: %w", s.Database(), err)
 	}
-	sess, err := s.connect(ctx, a, s.Database())
+	sess, state, err := s.connectForDump(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	d := &dump{src: s, attempt: a, sess: sess, filters: f}
-	if err := d.prepare(ctx); err != nil {
+	if err := d.prepare(ctx, state); err != nil {
 		sess.close()
 		return nil, s.wrap(ctx, err, "prepare the dump of database %q", s.Database())
 	}
 	return d, nil
 }
 
-func (d *dump) prepare(ctx context.Context) error {
+func (d *dump) prepare(ctx context.Context, state standbyState) error {
 	var err error
 	if d.info, err = d.src.describe(ctx, d.sess); err != nil {
 		return err
 	}
 	d.info.Format, d.info.Options = d.filters.format(), d.filters.options
+	d.tellStandby(ctx, state)
 	if err := d.findTools(ctx); err != nil {
 		return err
 	}

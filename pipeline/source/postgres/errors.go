@@ -162,6 +162,9 @@ func explainOutput(program, output, status string) problem {
 		return problem{"the server has no room for its locks: " + lastError(output), hintLocks, incomplete}
 	case has("could not open extension control file", "is not available"):
 		return problem{"an extension is missing: " + lastError(output), hintExtension, incomplete}
+	case has("due to conflict with recovery"):
+		return problem{"replay on the standby cancelled the dump: " + lastError(output), "set hot_standby_feedback = on or a larger max_standby_streaming_delay on the standby, or dump the primary",
+			append(incomplete, source.ErrUnavailable)}
 	case has("due to statement timeout", "due to lock timeout") && has("LOCK TABLE"):
 		return problem{"somebody has waited for this dump to change a table, and was in its way: " + lastError(output), "dump when nobody changes tables, or without jobs",
 			append(incomplete, source.ErrUnavailable)}

@@ -28,12 +28,9 @@ const resetSession = `SELECT set_config(name, CASE name WHEN 'search_path' THEN 
 func (s *Source) connect(ctx context.Context, a source.Attempt, database string) (*session, error) {
 	var errs []error
 	for _, at := range s.where.addresses() {
-		conn, err := pgx.ConnectConfig(ctx, s.where.config(at, database, tag(a)))
+		conn, err := s.connectAt(ctx, a, at, database)
 		if err == nil {
-			if _, err = conn.Exec(ctx, resetSession); err == nil {
-				return &session{conn, at}, nil
-			}
-			closeConn(conn)
+			return conn, nil
 		}
 		if _, refused := errors.AsType[*pgconn.PgError](err); refused || ctx.Err() != nil {
 			return nil, s.wrap(ctx, err, "connect to database %q", database)
@@ -41,6 +38,19 @@ func (s *Source) connect(ctx context.Context, a source.Attempt, database string)
 		errs = append(errs, err)
 	}
 	return nil, s.wrap(ctx, errs[0], "connect to database %q", database)
+}
+
+// connectAt opens a session on one server. Its errors are those of pgx.
+func (s *Source) connectAt(ctx context.Context, a source.Attempt, at address, database string) (*session, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.where.config(at, database, tag(a)))
+	if err != nil {
+		return nil, err
+	}
+	if _, err = conn.Exec(ctx, resetSession); err != nil {
+		closeConn(conn)
+		return nil, err
+	}
+	return &session{conn, at}, nil
 }
 
 // maintain opens a session in the database from which databases are created, renamed and dropped.
@@ -114,9 +124,14 @@ func (s *Source) endOwn(ctx context.Context, a source.Attempt, keep ...uint32) e
 		return err
 	}
 	defer conn.close()
+	return s.endOwnBy(ctx, conn, a, keep...)
+}
+
+// endOwnBy is endOwn on the server of a session.
+func (s *Source) endOwnBy(ctx context.Context, conn *session, a source.Attempt, keep ...uint32) error {
 	if keep == nil {
 		keep = []uint32{}
 	}
-	err = endSessions(ctx, conn, `SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND pid::bigint <> ALL ($2::bigint[])`, tag(a), keep)
+	err := endSessions(ctx, conn, `SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND pid::bigint <> ALL ($2::bigint[])`, tag(a), keep)
 	return s.wrap(ctx, err, "end the sessions of %s", tag(a))
 }

@@ -58,6 +58,9 @@ func (d *dump) commonArgs() []string {
 	if d.skipOurs {
 		args = append(args, "--exclude-schema=fencepost")
 	}
+	if d.info.Standby != nil {
+		args = append(args, "--no-unlogged-table-data")
+	}
 	return args
 }
 
@@ -159,13 +162,23 @@ func (s *Source) judge(ctx context.Context, child *child, p product, seen *witne
 func (d *dump) afterFailure(ctx context.Context, err error) error {
 	clean, cancel := detached(ctx)
 	defer cancel()
-	if left := d.src.endOwn(clean, d.attempt, d.sess.PgConn().PID()); left != nil {
+	if left := d.endStreams(clean); left != nil {
 		d.src.log.WarnContext(clean, "sessions of a failed dump may be left on the server", "task", d.attempt.Task, "token", d.attempt.Token, "error", left)
 		if errors.Is(left, source.ErrUnavailable) && ctx.Err() == nil {
 			return fmt.Errorf("%w (%w)", err, source.ErrUnavailable)
 		}
 	}
 	return err
+}
+
+// endStreams ends the sessions of the dump's programs, on the server that is dumped.
+func (d *dump) endStreams(ctx context.Context) error {
+	conn, err := d.src.connectAt(ctx, d.attempt, d.sess.at, d.src.Database())
+	if err != nil {
+		return d.src.endOwn(ctx, d.attempt, d.sess.PgConn().PID()) // the database may be gone, or its connections used up
+	}
+	defer conn.close()
+	return d.src.endOwnBy(ctx, conn, d.attempt, d.sess.PgConn().PID())
 }
 
 // witnessed is how many bytes of the beginning and of the end of a part are looked at.
