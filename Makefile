@@ -51,6 +51,11 @@ lint: ## Check formatting, go vet and staticcheck.
 fmt: ## Format all Go files.
 	@$(GO) fmt ./...
 
+.PHONY: bench
+bench: deps ## Measure from kill -9 of a node, and of the leader, until the fence on it is raised; on a machine that does nothing else.
+	go test -run none -bench KilledNode -benchtime 50x ./cmd/internal/e2e
+	go test -run none -bench KilledLeader -benchtime 20x ./cmd/internal/e2e
+
 .PHONY: generate
 generate: ## Write the protobuf code of gms/internal/wire anew, with the generators pinned in go.mod.
 	@command -v protoc >/dev/null || { echo "protoc is missing: install the package protobuf-compiler"; exit 1; }

@@ -65,6 +65,9 @@
 //	  isMemberAlive                     Group.IsMemberAlive
 //	  leader, isGroupLeader             Group.Leader; Leader() == the node of Self()
 //	  raiseFence, lowerFence, isFenced  Group.RaiseFence, LowerFence, IsFenced, MaintenanceFences
+//	  failover selectors                Config.Selector, or the host's own Config.Order, which runs on the leader
+//	  (not there)                       Group.Recoveries, Ended: Recovery.Steps is the time line of each
+//	  (not there)                       Group.CloseRun, RetryRecovery, DropRecovery, ForceFence: what a person decides
 //	  send to all, to a list, to one    Group.Send, MessageStats
 //	  member details                    Config.Details, Group.SetDetail, RemoveDetail; signals.Member.Details
 //	  distributed state cache           Group.Cache: Get, List, Commit (puts, deletes, conditions on versions), Watch

@@ -61,7 +61,9 @@
 //   - When the appointment moves, the action's context ends with ErrNotAppointed; when the fence is lost, with
 //     ErrFenceLost. What the action says after a hand-over counts for nothing.
 //   - A fence is renewed from Acquire until Release, in the pauses too, unless the action promised progress and gives
-//     none. For exclusion by lease Acquire returns only when every former holder's lease has run out.
+//     none. For exclusion by lease Acquire raises the fence at once, and returns when every former holder's lease has run
+//     out by this member's clock, or nothing of that holder is left by the word of its own warden, whichever is first.
+//   - An action that has not acquired when its appointment moves on is named in this member's log.
 //   - After Stop nothing of this package runs. An interrupted action has not failed.
 //
 // # What is not promised

@@ -51,6 +51,9 @@
 //   - A node that ends with code 0 wanted to; it is not started again.
 //   - A node whose beats stop is asked for its stacks (SIGQUIT), then killed. Time in which the warden itself did not run does
 //     not count against it.
+//   - A node may stand as another run of its group without a new process: it says so before (Child.Stands), and is buried under
+//     that name. What it leaves there is believed as far as it is a run's id.
+//   - Signals in Config.Forward reach a node that is up, and mean nothing else.
 //   - When the warden dies the node notices at once (its standard input ends), and goes on for Policy.OrphanFor. A new warden
 //     that comes meanwhile adopts it, with its run and its key; otherwise it stops itself in order. Policy.Tied lets the
 //     kernel kill it instead.
