@@ -61,14 +61,22 @@
 // # Verify
 //
 // Verify reads every copy back and says of each present, missing, corrupt or unknown; with a scratch server it also
-// restores one and drops it again. It writes no ledger: a component that runs tasks of type verify calls it
+// restores one and drops it again. It writes no ledger: a verify task writes down what it found under its claim. Corrupt
+// and missing copies become such of the entry, unknown ones stay as they were; when no copy is whole, or it cannot be
+// restored, the backup is suspect. After a kill the next attempt's Settle (which Verify calls) drops what is left in the
+// scratch server.
 //
-//	v, err := pipeline.Verify(ctx, catalog, pipeline.VerifyRequest{Backup: id, Scratch: scratch, Attempt: attempt})
+// # Delete
 //
-// under its claim, and writes v.Copies down under the token, whether err is nil or not: corrupt and missing copies become
-// missing ones of the entry, unknown ones stay as they were. ErrNoCopy and ErrScratchIsSource say what is to be told to a
-// person. After a kill the next attempt's Settle (which Verify calls) drops what is left in the scratch server.
+// A delete waits (PlannerConfig.DeleteDelay) and can be taken back until its entry says deleting, in a write that is checked
+// where it takes effect (ledger.MayBegin): not a pinned backup, not one that is read, not the last good one, and not against
+// retention when retention had planned it. Then the manifests go from all storages, then the data, then the entry is gone;
+// neither a cancel nor a dead node ends that half way, and a storage that is away is waited for.
 //
-// Tasks of the types delete and verify can be claimed by other components; this package has the helper Remove (manifest
-// first, then data) and the revert table's row, but does not run such tasks.
+// # Components
+//
+// Each type of task is an autonomous component; two more plan tasks. Scheduler makes a task of each occurrence of a
+// schedule, whose id is the occurrence's, so that it exists once whoever looks. Pruner looks at a database after each new
+// backup: it plans the mending of copies (replicate tasks) and what retention lets go (delete tasks), never on the back of
+// a listing that failed. Of tasks with one Flight (backups of a database; what changes one backup) at most one has begun.
 package pipeline

@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // config is a single node with one database that nobody serves and two local storages.
-func config(t *testing.T) configs.Config {
+func config(t testing.TB) configs.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fp") // a socket's path must be short
 	if err != nil {
@@ -56,7 +56,7 @@ func config(t *testing.T) configs.Config {
 // connections: one that was free a moment ago stays so.
 var lastPort atomic.Int64
 
-func freeAddr(t *testing.T) string {
+func freeAddr(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		port := 10000 + (os.Getpid()*997+int(lastPort.Add(1)))%20000

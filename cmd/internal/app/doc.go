@@ -1,13 +1,16 @@
 // Package app is one node as a value: the composition root of the daemon.
 //
 // It is the only place where the two halves of the project meet. The group (gms, signals, recovery) knows who is here and
-// who recovers whom; the pipeline moves bytes and knows nothing of clusters. They are joined by four small adapters:
+// who recovers whom; the pipeline moves bytes and knows nothing of clusters. They are joined by a few small adapters:
 //
 //   - cachestore.go: the group's state cache is the store of the embedded ledger, so that a task's row changes only where
 //     the claim and the run that it names stand, at that position of the log;
 //   - ledger.go: which ledger it is; one in a database is told by the group what stands and what it must hold;
-//   - bridge.go: claims and leases of the group are the pipeline's Locker and Gate, and a FailureRecoverySignal becomes
+//   - bridge.go: locks, claims and leases of the group are what components need of it, and a FailureRecoverySignal becomes
 //     Recover and Resume of the dead node's tasks, under the fence;
+//   - components.go: all work is done by autonomous components: one for each type of task, schedule and prune, which plan
+//     tasks, and those that the configuration adds; items of a dead run are freed under its fence;
+//   - clock.go: the group's time, by which everything is decided that is due, expires or is kept;
 //   - storages.go: a storage belongs to the group that added it, and remembers the highest number given out.
 //
 // builtin.go links the implementations of sources, processors and storages; backend.go and translate.go show it all to the
