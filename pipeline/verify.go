@@ -177,7 +177,7 @@ func restoreIntoScratch(ctx context.Context, c Catalog, r VerifyRequest, from pi
 		choices.NoOwner, choices.NoPrivileges, choices.NoSubscriptions = true, true, true
 	}
 	into, err := r.Scratch.Restore(ctx, r.Attempt, source.RestoreOptions{
-		Target: scratchTarget, Info: from.manifest.Source, RestoreChoices: choices,
+		Target: scratchTarget, Names: true, Info: from.manifest.Source, RestoreChoices: choices,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the scratch database: %w", err)

@@ -111,6 +111,7 @@ type RestoreOptions struct {
 	Target  string        // name of the database to make or replace
 	Replace bool          // an existing target may be replaced
 	KeepOld time.Duration // how long the replaced database is kept as the undo; 0 = dropped with the swap
+	Names   bool          // Check also compares the names of all objects, as a verification does; not InPlace
 	Info    Info          // of the backup to be restored: versions, encoding, extensions, roles are checked before the start
 
 	RestoreChoices

@@ -65,11 +65,12 @@ func countObjects(ctx context.Context, conn *session, query string, args ...any)
 type expected struct {
 	counts  map[string]int64
 	partial bool // kinds that are not among counts were not counted
+	lists   map[string]string
 }
 
 // expect says what a restore of a backup with this script must yield. What was chosen at the restore is not counted.
 func expect(s script, c source.RestoreChoices) expected {
-	e := expected{counts: maps.Clone(s.Counts), partial: s.Partial || c.Partial()}
+	e := expected{counts: maps.Clone(s.Counts), partial: s.Partial || c.Partial(), lists: s.Lists}
 	switch {
 	case len(c.Schemas)+len(c.Tables) > 0:
 		e.counts = nil

@@ -35,9 +35,28 @@ func (r *restore) Check(ctx context.Context) (source.Prepared, error) {
 			r.progress.fail()
 			return source.Prepared{}, r.src.errorf(p, "%s", doing)
 		}
+		if err := r.checkLists(ctx, conn, doing); err != nil {
+			return source.Prepared{}, err
+		}
 	}
 	r.checked = true
 	return r.prepared, nil
+}
+
+// checkLists compares the names of all objects, when that was asked for and nothing was left out.
+func (r *restore) checkLists(ctx context.Context, conn *session, doing string) error {
+	if !r.options.Names || r.expected.partial {
+		return nil
+	}
+	got, err := readLists(ctx, conn)
+	if err != nil {
+		return r.src.wrap(ctx, err, "%s", doing)
+	}
+	if p, ok := compareLists(r.expected.lists, got); !ok {
+		r.progress.fail()
+		return r.src.errorf(p, "%s", doing)
+	}
+	return nil
 }
 
 // Abort implements source.Restore.

@@ -108,7 +108,10 @@ func oneRandomDatabase(t *testing.T, seed uint64, roles []string) {
 	s := newSource(t, Config{DSN: dsn})
 	b := takeBackup(t, s, first)
 
-	restored(t, s, b, "random copy", source.RestoreChoices{})
+	named, _ := fill(t, s, first, b, source.RestoreOptions{Target: "random copy", Names: true})
+	if err := named.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	same(t, before, fingerprint(t, "random copy"))
 	sameSchema(t, schema, schemaOf(t, "random copy"))
 

@@ -27,8 +27,10 @@ type script struct {
 	Rights    []right          `json:"rights,omitempty"`
 	Settings  []setting        `json:"settings,omitempty"`
 	Labels    []label          `json:"labels,omitempty"`
-	Counts    map[string]int64 `json:"counts"`            // kind of object → how many the dump holds
-	Partial   bool             `json:"partial,omitempty"` // chosen parts were dumped: only some kinds are counted
+	Counts    map[string]int64 `json:"counts"` // kind of object → how many the dump holds
+	// Lists are digests of the names of what is counted, of a whole dump: see listQuery.
+	Lists   map[string]string `json:"lists,omitempty"`
+	Partial bool              `json:"partial,omitempty"` // chosen parts were dumped: only some kinds are counted
 }
 
 type right struct {
@@ -73,7 +75,10 @@ func captureScript(ctx context.Context, conn *session, f filters) (script, error
 	}
 	var err error
 	s.Counts, err = f.count(ctx, conn)
-	s.Partial = f.partial()
+	if s.Partial = f.partial(); err != nil || s.Partial {
+		return s, err
+	}
+	s.Lists, err = readLists(ctx, conn)
 	return s, err
 }
 
