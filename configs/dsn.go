@@ -15,15 +15,15 @@ import (
 // and logs alike. Resolve is the only way to the secret.
 type DSN struct{ raw string }
 
-// NewDSN takes a connection string or a reference (env:NAME, file:PATH) as in the file.
+// NewDSN takes a connection string or a reference (env:NAME, file:PATH, command:PROGRAM) as in the file.
 func NewDSN(raw string) DSN { return DSN{raw: raw} }
 
 // Given tells whether there is one at all.
 func (d DSN) Given() bool { return d.raw != "" }
 
 // Resolve gives the connection string with its password: the value itself, or that of
-// the environment variable or the first line of the file it refers to. It reads a file,
-// so it may block. Errors name the reference, never the value. The result must not be
+// the environment variable, or the first line of the file or of what the command writes. It may
+// block, on a command for half a minute. Errors name the reference, never the value. The result must not be
 // logged or put into the argument list of a process.
 func (d DSN) Resolve() (string, error) {
 	value, err := d.fetch()
@@ -56,18 +56,23 @@ func fetch(raw, what string) (string, error) {
 		}
 		line, _, _ := strings.Cut(string(text), "\n")
 		return strings.TrimSpace(line), nil
+	case "command":
+		return runCommand(name, what)
 	default:
 		return raw, nil
 	}
 }
 
-// reference splits env:NAME and file:PATH; kind is empty for a value that is none.
+// reference splits env:NAME, file:PATH and command:PROGRAM; kind is empty for a value that is none.
 func reference(raw string) (kind, name string) {
 	if name, ok := strings.CutPrefix(raw, "env:"); ok {
 		return "env", name
 	}
 	if name, ok := strings.CutPrefix(raw, "file:"); ok {
 		return "file", name
+	}
+	if name, ok := strings.CutPrefix(raw, "command:"); ok {
+		return "command", strings.TrimSpace(name)
 	}
 	return "", ""
 }
@@ -95,6 +100,8 @@ func (d DSN) problem() string {
 		return "refers to nothing: write env:NAME or file:PATH"
 	case kind == "file" && !strings.HasPrefix(name, "/"):
 		return "refers to a relative path: write file: and an absolute one"
+	case kind == "command" && commandProblem(name) != "":
+		return commandProblem(name)
 	case kind != "":
 		return ""
 	default:

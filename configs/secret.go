@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Secret is a key or password of the file: a reference env:NAME or file:PATH, or the value
+// Secret is a key or password of the file: a reference env:NAME, file:PATH or command:PROGRAM, or the value
 // itself where that is allowed. It prints as the reference, or as ***, whatever the verb,
 // in JSON, text and logs alike. Resolve is the only way to the value.
 type Secret struct{ raw string }
@@ -15,8 +15,8 @@ type Secret struct{ raw string }
 // NewSecret takes a reference or a value as in the file.
 func NewSecret(raw string) Secret { return Secret{raw: raw} }
 
-// Resolve gives the value: that of the environment variable, the first line of the file,
-// or what was written. It reads a file, so it may block. Errors name the reference, never
+// Resolve gives the value: that of the environment variable, the first line of the file or of
+// what the command writes, or what was written. It may block, on a command for half a minute. Errors name the reference, never
 // the value; an empty value is one.
 func (s Secret) Resolve() (string, error) {
 	value, err := fetch(s.raw, "secret")
@@ -41,6 +41,8 @@ func (s Secret) problem(literal bool) string {
 		return "refers to nothing: write env:NAME or file:PATH"
 	case kind == "file" && !strings.HasPrefix(name, "/"):
 		return "refers to a relative path: write file: and an absolute one"
+	case kind == "command" && commandProblem(name) != "":
+		return commandProblem(name)
 	case kind == "" && !literal:
 		return "holds the secret itself: write env:NAME or file:PATH"
 	}
