@@ -90,6 +90,18 @@ func TestLackingNamesTheUnproven(t *testing.T) {
 	}
 }
 
+// A key that one member still encrypts with, since it missed a change, is not taken away from the others.
+func TestNoKeyIsTakenFromItsUsers(t *testing.T) {
+	base := ringWith(3, 'b', 'a')
+	behind := gathered{{node: "n1", ring: base}, {node: "n2", ring: ringWith(2, 'a', 'b')}}
+	if _, err := behind.removing(base, KeyFingerprint(keyOf('a'))); !errors.Is(err, ErrKeyInUse) || !strings.Contains(err.Error(), "n2") {
+		t.Errorf("while n2 uses it: %v", err)
+	}
+	if r, err := behind[:1].removing(base, KeyFingerprint(keyOf('a'))); err != nil || !r.equal(ringWith(4, 'b')) {
+		t.Errorf("when nobody does: %v, %v", r, err)
+	}
+}
+
 // The home's own list counts from the first change on, an older one never, and a broken file says what to do, without a key.
 func TestHomeKeepsTheRing(t *testing.T) {
 	home, _, err := openHome(t.TempDir(), "g")

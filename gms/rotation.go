@@ -84,13 +84,16 @@ func (g *Group) KeyringUse(ctx context.Context, fingerprint string) (KeyringRepo
 // KeyringRemove takes a key away from everybody. ErrKeyInUse while somebody is known to encrypt with it. A node that does
 // not answer is in the report: it learns the ring when it is back. ErrBusy as KeyringAdd.
 func (g *Group) KeyringRemove(ctx context.Context, fingerprint string) (KeyringReport, error) {
-	return g.changeRing(ctx, "remove gossip key", func(base ring, all gathered) (ring, error) {
-		if users := all.using(fingerprint); len(users) > 0 {
-			return base, withHint(fmt.Errorf("%w: key %s, by %s", ErrKeyInUse, fingerprint, strings.Join(users, ", ")),
-				"use another key first: `fencepost keyring use`")
-		}
-		return base.removing(fingerprint)
-	})
+	return g.changeRing(ctx, "remove gossip key", func(base ring, all gathered) (ring, error) { return all.removing(base, fingerprint) })
+}
+
+// removing takes a key out of the ring, unless somebody encrypts with it: a member that missed a change may still.
+func (all gathered) removing(base ring, fingerprint string) (ring, error) {
+	if users := all.using(fingerprint); len(users) > 0 {
+		return base, withHint(fmt.Errorf("%w: key %s, by %s", ErrKeyInUse, fingerprint, strings.Join(users, ", ")),
+			"use another key first, or again: `fencepost keyring use`")
+	}
+	return base.removing(fingerprint)
 }
 
 // changeRing makes one change of what everybody has, and reports what came of it.
