@@ -43,7 +43,13 @@ func (p *Planner) PlanDelete(ctx context.Context, r DeleteRequest) (ledger.Task,
 			return ledger.Task{}, fmt.Errorf("list backups: %w", err)
 		}
 		if err := ledger.Deletable(b, ledger.Beside{Tasks: active, Backups: all}); err != nil {
-			return ledger.Task{}, &RequestError{Field: "backup", Problem: err.Error(), Err: ledger.ErrRefused}
+			hint := "make another backup first"
+			if b.Mark.Pinned {
+				hint = "unpin it first"
+			} else if slices.ContainsFunc(active, func(t ledger.Task) bool { return t.Backup == b.ID && t.Reads() }) {
+				hint = "wait for that task, or cancel it"
+			}
+			return ledger.Task{}, &RequestError{Field: "backup", Problem: err.Error(), Hint: hint, Err: ledger.ErrRefused}
 		}
 	}
 	storages, err := p.holders(b)
