@@ -105,6 +105,9 @@ func (w *world) opening(t *rapid.T) (RunID, proto.Message) {
 	if chance(t, "other home", 10) {
 		open.Home = id16("other home")
 	}
+	if chance(t, "host order", 3) {
+		open.Orders = []*wire.CandidateOrder{{Component: "backup", Runs: [][]byte{w.run(t).Bytes()}}}
+	}
 	if chance(t, "late", 8) {
 		open.PrevEpoch = rapid.Uint64Range(0, w.m.Position()).Draw(t, "epoch")
 	}
@@ -115,6 +118,9 @@ func (w *world) opening(t *rapid.T) (RunID, proto.Message) {
 
 func (w *world) closing(t *rapid.T) (RunID, proto.Message) {
 	id := w.run(t)
+	if chance(t, "quiesced", 4) {
+		return RunID{}, &wire.NoteQuiesced{Run: id.Bytes()}
+	}
 	c := &wire.CloseRun{
 		Node: w.m.runs.all[id].Node(), Run: id.Bytes(), Evidence: wire.Evidence(rapid.IntRange(1, 6).Draw(t, "evidence")),
 	}
