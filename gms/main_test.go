@@ -14,6 +14,9 @@ import (
 // TestMain runs the tests, or a node when a test has started this program as one. Groups mostly wait for their own
 // time-outs: more of them than processors run beside each other, unless -parallel says how many.
 func TestMain(m *testing.M) {
+	if os.Getenv(hogEnv) != "" {
+		hog()
+	}
 	if os.Getenv(processEnv) != "" {
 		os.Exit(runProcess())
 	}

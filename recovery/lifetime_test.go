@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,6 +219,36 @@ func TestAwaitUnfencedGivesUpWithItsContext(t *testing.T) {
 		}
 		if !slices.Equal(g.calls, nil) {
 			t.Errorf("calls %q: asking changes nothing", g.calls)
+		}
+	})
+}
+
+// Start and Stop from ten goroutines at once: one Start at most works, every Stop waits.
+func TestStartStopStress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGroup(t, "b")
+		for range 50 {
+			m, err := New(Options{Log: g.member("b"), Router: signals.NewRouter(signals.Options{}), Node: "b"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var started atomic.Int32
+			var all sync.WaitGroup
+			for i := range 10 {
+				all.Go(func() {
+					if i%2 == 0 && m.Start(t.Context()) == nil {
+						started.Add(1)
+					}
+					m.Stop()
+					if err := m.Start(t.Context()); !errors.Is(err, ErrStopped) {
+						t.Errorf("start after stop: %v", err)
+					}
+				})
+			}
+			all.Wait()
+			if n := started.Load(); n > 1 {
+				t.Errorf("%d starts", n)
+			}
 		}
 	})
 }

@@ -353,3 +353,31 @@ func TestKindsThatAreDeliveredOtherwise(t *testing.T) {
 		}
 	}
 }
+
+// Start and Stop from ten goroutines at once, with signals on the way: one Start at most works, every Stop waits.
+func TestStartStopStress(t *testing.T) {
+	for range 50 {
+		r := NewRouter(Options{})
+		if err := r.AddActionFactory(Handle(func(context.Context, Signal) error { return nil })); err != nil {
+			t.Fatal(err)
+		}
+		var started atomic.Int32
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				if i%2 == 0 && r.Start(t.Context()) == nil {
+					started.Add(1)
+				}
+				_ = r.Deliver(NewNotice(Facts{Kind: JoinNotification, Member: Member{Node: "n1"}})) // refused before Start and after Stop
+				r.Stop()
+				if err := r.Deliver(NewNotice(Facts{Kind: JoinNotification})); err == nil {
+					t.Error("delivered after Stop")
+				}
+			})
+		}
+		all.Wait()
+		if n := started.Load(); n > 1 {
+			t.Errorf("%d starts", n)
+		}
+	}
+}
