@@ -188,7 +188,7 @@ func (l *leading) do(p detect.Proposal) {
 		v := l.g.probe(l.ctx, run)
 		log.Debug("gms: probed", "refused", v.Refused, "why", v.Why, "rounds", v.Rounds, "took", v.Took)
 		l.step(detect.Event{Kind: detect.Probed, Run: p.Run, Yes: v.Refused})
-	case detect.Ping:
+	case detect.Ping, detect.Glance:
 		l.step(detect.Event{Kind: detect.Pinged, Run: p.Run, Yes: l.g.ping(l.ctx, run)})
 	case detect.PingDead:
 		l.step(detect.Event{Kind: detect.Outlived, Run: p.Run, Yes: l.g.ping(l.ctx, run)})

@@ -70,9 +70,9 @@ func TestFault02LeaderAndSecondDieTogether(t *testing.T) {
 						t.Errorf("%s was recovered by %+v", name, did)
 					}
 				}
-				// The others stand for election 150 ms apart; the new leader then waits up to a second for the sessions of
-				// runs that had none with it, before it asks their hosts.
-				if closed > time.Second+time.Duration(c.dead)*200*time.Millisecond {
+				// The others stand for election 150 ms apart; the new leader then pings, at its next tick, the runs that have no
+				// session with it yet.
+				if closed > 150*time.Millisecond+time.Duration(c.dead)*200*time.Millisecond {
 					t.Errorf("closed after %v", closed)
 				}
 			})

@@ -20,6 +20,7 @@ const (
 type Settings struct {
 	TTL       time.Duration // lease of a run; > 0
 	Tick      time.Duration // how often Tick events come; a tick later than TTL/4 counts as starvation
+	Glance    time.Duration // how long after it met a run without a session a leader pings it; default TTL/30, at most 100 ms
 	NoSession time.Duration // how long after its start a leader waits for a run's session before it probes; default TTL/3, at most 1 s
 	Reprobe   time.Duration // pause between two probes of a run that stays without a session; default 1 s
 	NoRefused bool          // evidence "refused" is switched off
@@ -28,6 +29,9 @@ type Settings struct {
 func (s Settings) withDefaults() Settings {
 	if s.NoSession == 0 {
 		s.NoSession = min(s.TTL/3, time.Second)
+	}
+	if s.Glance == 0 {
+		s.Glance = min(s.TTL/30, 100*time.Millisecond)
 	}
 	if s.Reprobe == 0 {
 		s.Reprobe = time.Second
@@ -79,6 +83,7 @@ const (
 	Suspect                  // commit Suspect
 	Unsuspect                // commit Unsuspect
 	PingDead                 // ping a run of which there is an obituary; answer with Outlived
+	Glance                   // ping a run that has no session yet; answer with Pinged
 	Close                    // commit CloseRun with Evidence; answer with CloseFailed, or Closed when it is applied
 )
 
@@ -102,6 +107,7 @@ type run struct {
 	broke      bool          // the last stream ended without goodbye, and none came since
 	asking     Act           // the outstanding Probe, Ping or AskVoters; 0 for none
 	nextProbe  time.Duration // not before
+	glance     time.Duration // when to ping it, should it have no session by then; 0: done
 	closing    bool
 }
 
@@ -151,7 +157,7 @@ func (m *Machine) open(now time.Duration, e Event) {
 	}
 	m.runs[e.Run] = &run{
 		ownInterface: e.OwnInterface, formerLeader: e.FormerLeader, suspected: e.Suspected,
-		since: now, brokeAt: now, nextProbe: now + m.set.NoSession,
+		since: now, brokeAt: now, nextProbe: now + m.set.NoSession, glance: now + m.set.Glance,
 	}
 	m.order = append(m.order, e.Run)
 }
@@ -243,7 +249,7 @@ func (m *Machine) hint(now time.Duration, r *run, id RunID, why string) []Propos
 }
 
 func (m *Machine) probe(now time.Duration, r *run, id RunID) []Proposal {
-	if m.set.NoRefused || !r.ownInterface || r.closing || r.asking != 0 {
+	if !m.provable(r) || r.closing || r.asking != 0 {
 		return nil
 	}
 	r.asking = Probe
@@ -253,6 +259,9 @@ func (m *Machine) probe(now time.Duration, r *run, id RunID) []Proposal {
 	r.nextProbe = now + m.set.Reprobe
 	return []Proposal{{Act: r.asking, Run: id}}
 }
+
+// provable tells whether the run's host can prove its death.
+func (m *Machine) provable(r *run) bool { return !m.set.NoRefused && r.ownInterface }
 
 // refusal takes the answer of a probe, or of the voters. A proof needs that no session came back meanwhile, and that
 // the run does not answer a ping sent from now on (PROTOCOL.md 3).
@@ -269,7 +278,20 @@ func (m *Machine) refusal(now time.Duration, r *run, e Event) []Proposal {
 	return []Proposal{{Act: Ping, Run: e.Run}}
 }
 
+// glanced takes the answer to a ping of a run that has not come to this leader: one that died beside the last leader need not
+// be waited for. Who answers is on its way, and nothing is said of it.
+func (m *Machine) glanced(now time.Duration, r *run, e Event) []Proposal {
+	r.asking = 0
+	if r.streams > 0 || e.Yes && !r.broke && !r.gossipDead {
+		return nil
+	}
+	return m.probe(now, r, e.Run)
+}
+
 func (m *Machine) pinged(now time.Duration, r *run, e Event) []Proposal {
+	if r.asking == Glance {
+		return m.glanced(now, r, e)
+	}
 	if r.asking != Ping {
 		return nil
 	}
@@ -319,6 +341,13 @@ func (m *Machine) tickRun(now time.Duration, r *run, id RunID) []Proposal {
 	var ps []Proposal
 	if silent > m.set.TTL/2 {
 		ps = m.suspect(r, id, "its renewal is late")
+	}
+	if r.glance > 0 && now >= r.glance {
+		r.glance = 0
+		if r.streams == 0 && r.asking == 0 && m.provable(r) {
+			r.asking = Glance
+			return append(ps, Proposal{Act: Glance, Run: id})
+		}
 	}
 	if r.streams == 0 && now >= r.nextProbe {
 		ps = append(ps, m.probe(now, r, id)...)
