@@ -246,7 +246,7 @@ func (h *cacheHistory) counted(what string) {
 // Histories of the state cache under the same faults are linearizable: transactions with conditions on two keys and reads
 // that are not local. Local reads of one process never go back.
 func TestCacheHistories(t *testing.T) {
-	seed, histories := gmstest.Seed(t), uint64(3)
+	seed, histories := gmstest.Seed(t), uint64(2)
 	if os.Getenv("FENCEPOST_LONG") != "" {
 		histories = 60
 	}

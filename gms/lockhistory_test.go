@@ -284,7 +284,7 @@ func (h *holds) claim(ctx, limited context.Context, n *gmstest.Node, client int,
 // per key, so that no request that was repeated on the way was granted twice; and nothing but a fault of its own node or
 // its own word ends a hold.
 func TestLockHistories(t *testing.T) {
-	seed, histories := gmstest.Seed(t), uint64(3)
+	seed, histories := gmstest.Seed(t), uint64(2)
 	if os.Getenv("FENCEPOST_LONG") != "" {
 		histories = 60
 	}
