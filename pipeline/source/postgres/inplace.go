@@ -87,6 +87,9 @@ func (r *inPlace) preflight(ctx context.Context, conn *session) (client tool, er
 	if r.pgRestore, err = r.src.findTool(ctx, "pg_restore", need); err != nil {
 		return client, err
 	}
+	if p, ok := speaksTo(r.pgRestore, version); !ok {
+		return client, r.src.errorf(p, "%s", r.doing())
+	}
 	if client, err = r.src.findTool(ctx, "psql", r.pgRestore.major()); err != nil {
 		return client, err
 	}

@@ -85,6 +85,9 @@ func (r *restore) preflight(ctx context.Context, conn *session) error {
 	if err != nil {
 		return err
 	}
+	if p, ok := speaksTo(r.pgRestore, version); !ok {
+		return r.src.errorf(p, "%s", doing)
+	}
 	if err := r.src.checkNeeds(ctx, conn, r.options, doing); err != nil {
 		return err
 	}

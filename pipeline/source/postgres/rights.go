@@ -67,6 +67,19 @@ func eachPair(rows pgx.Rows, f func(a, b string)) error {
 	return err
 }
 
+// speaksTo says whether a pg_restore can restore into a server: since version 17 it begins with a setting that older
+// servers do not know. An archive that only it can read cannot go there. Ok when it can.
+func speaksTo(t tool, server string) (problem, bool) {
+	const sets = 17 // transaction_timeout
+	if have := majorOf(server); t.major() >= sets && have < sets {
+		return problem{
+			what: fmt.Sprintf("pg_restore %s, which the backup needs or which alone is installed, cannot restore into PostgreSQL %d", t.version, have),
+			hint: fmt.Sprintf("install the client programs of version %d, or if the backup was made by newer ones, restore on a server of version %d or newer", have, t.major()),
+		}, false
+	}
+	return problem{}, true
+}
+
 // oldestServer is the first version that can drop a database with its sessions in one step.
 const oldestServer = 13
 
