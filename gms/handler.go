@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/consensus"
 	"github.com/fencepost/fencepost/gms/internal/detect"
@@ -297,8 +298,21 @@ func (h handler) HomePosition(ctx context.Context, r *wire.HomePositionRequest) 
 	if sender(ctx) != r.GetNode() {
 		return nil, errNotSender
 	}
+	reply := h.g.recordOf(r)
+	if reply.GetOtherHome() || reply.GetForgotten() { // a node takes a refusal as final: what this replica has not applied yet may say otherwise
+		ctx, cancel := context.WithTimeout(ctx, time.Second/2)
+		defer cancel()
+		if h.g.Sync(ctx) == nil {
+			reply = h.g.recordOf(r)
+		}
+	}
+	return reply, nil
+}
+
+// recordOf is what this node's replica has on record about a home.
+func (g *Group) recordOf(r *wire.HomePositionRequest) *wire.HomePositionReply {
 	reply, same := &wire.HomePositionReply{}, false
-	h.g.rep.read(func(m *state.Machine) {
+	g.rep.read(func(m *state.Machine) {
 		reply.ClusterId = m.ClusterID() // empty: this replica has not read its log yet, and knows nothing
 		reply.Forgotten = m.IsBurnt(r.GetHome())
 		n, ok := m.Node(r.GetNode())
@@ -313,8 +327,8 @@ func (h handler) HomePosition(ctx context.Context, r *wire.HomePositionRequest) 
 			reply.OtherHome = !n.GetReplaced()
 		}
 	})
-	if l := h.g.leadingNow(); l != nil && same {
+	if l := g.leadingNow(); l != nil && same {
 		reply.Index = max(reply.Index, l.appliedBy(r.GetNode()))
 	}
-	return reply, nil
+	return reply
 }
