@@ -3,6 +3,8 @@ package gms
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/wire"
@@ -18,27 +20,103 @@ func (g *Group) checkHome(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	for {
-		list, changed := g.peers.alive()
-		answered := false
-		for _, p := range list {
-			if p.meta.GetNode() == g.cfg.Node || len(p.meta.GetClusterId()) == 0 {
-				continue
-			}
-			r, err := g.homePosition(ctx, p.meta.GetNode())
-			if err != nil {
-				g.log.Debug("gms: home's record not read", "from", p.meta.GetNode(), "error", err)
-				continue
-			}
-			if err := g.judgeHome(r, last); err != nil {
-				return err
-			}
-			answered = answered || len(r.GetClusterId()) > 0
+	q := newInquiry(func(ctx context.Context, node string) (*wire.HomePositionReply, error) {
+		r, err := g.homePosition(ctx, node)
+		if err != nil {
+			g.log.Debug("gms: home's record not read", "from", node, "error", err)
 		}
-		if answered || len(g.joinTargets("")) == 0 && len(list) < 2 || !pause(ctx, changed, 100*time.Millisecond) {
-			return nil
+		return r, err
+	})
+	return q.run(ctx, g.recordKeepers, func(r *wire.HomePositionReply) error { return g.judgeHome(r, last) })
+}
+
+// recordKeepers are the members of the formed group that gossip holds alive; more tells that others may come.
+func (g *Group) recordKeepers() (nodes []string, more bool, changed <-chan struct{}) {
+	list, changed := g.peers.alive()
+	for _, p := range list {
+		if p.meta.GetNode() != g.cfg.Node && len(p.meta.GetClusterId()) > 0 {
+			nodes = append(nodes, p.meta.GetNode())
 		}
 	}
+	return nodes, len(list) > 1 || len(g.joinTargets("")) > 0, changed
+}
+
+// inquiry asks members for the record of a home, all at once: one that hangs must not keep the others from being asked.
+type inquiry struct {
+	ask     func(ctx context.Context, node string) (*wire.HomePositionReply, error)
+	replies chan recordReply
+	asked   map[string]bool // and not failed
+	open    int             // calls under way
+}
+
+type recordReply struct {
+	node string
+	r    *wire.HomePositionReply
+	err  error
+}
+
+const inquiryPause = 100 * time.Millisecond // before one that failed is asked again
+
+func newInquiry(ask func(ctx context.Context, node string) (*wire.HomePositionReply, error)) *inquiry {
+	return &inquiry{ask: ask, replies: make(chan recordReply), asked: make(map[string]bool)}
+}
+
+// run asks whoever is there or comes, until each has answered and one of them knows the group, until nobody is to be
+// expected, or until ctx ends. It returns the first error of judge.
+func (q *inquiry) run(ctx context.Context, keepers func() ([]string, bool, <-chan struct{}), judge func(*wire.HomePositionReply) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	again := time.NewTicker(inquiryPause)
+	defer again.Stop()
+	answered := false
+	for {
+		nodes, more, changed := keepers()
+		for _, node := range nodes {
+			q.begin(ctx, &calls, node)
+		}
+		if q.open == 0 && (answered || !more) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-again.C:
+			q.forgive()
+		case a := <-q.replies:
+			q.open--
+			if q.asked[a.node] = a.err == nil; a.err != nil {
+				continue
+			}
+			if err := judge(a.r); err != nil {
+				return err
+			}
+			answered = answered || len(a.r.GetClusterId()) > 0
+		}
+	}
+}
+
+// begin asks a node, unless it was asked; the call ends with ctx.
+func (q *inquiry) begin(ctx context.Context, calls *sync.WaitGroup, node string) {
+	if _, was := q.asked[node]; was {
+		return
+	}
+	q.asked[node] = true
+	q.open++
+	calls.Go(func() {
+		r, err := q.ask(ctx, node)
+		select {
+		case q.replies <- recordReply{node, r, err}:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// forgive lets those be asked again that failed.
+func (q *inquiry) forgive() {
+	maps.DeleteFunc(q.asked, func(_ string, going bool) bool { return !going })
 }
 
 // judgeHome compares what a member has on record with what the home holds.
