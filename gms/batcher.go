@@ -3,6 +3,7 @@ package gms
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 
 // Bounds of one log entry. Entries stay well under Raft's suggested 512 KiB, so that heartbeats are not held up.
 const (
-	batchWindow   = time.Millisecond // longest wait for company while another entry is under way
+	batchWindow   = time.Millisecond       // longest wait for company while another entry is under way
+	floodWindow   = 100 * time.Millisecond // between two entries that only open runs: each is a view that all members see
 	batchCommands = 512
 	batchBytes    = 256 << 10
 )
@@ -35,7 +37,8 @@ type batchReply struct {
 
 // batcher packs the commands that arrive at the leader into entries, so that many grants share one fsync. An entry goes
 // out at once while none is under way; under load commands gather until the one before is committed, at most
-// batchWindow.
+// batchWindow. When many nodes start together their openings gather for floodWindow after the last ones, as long as no other
+// command comes.
 type batcher struct {
 	propose proposer
 	// proposing is told of each entry's commands before they are proposed, and landed of the outcome, after the answers are
@@ -45,6 +48,7 @@ type batcher struct {
 	stopped   chan struct{}
 	flights   sync.WaitGroup
 	landed    chan struct{} // capacity 1: an entry's outcome is known
+	opened    time.Time     // when the last entry that opens runs went out
 }
 
 func newBatcher(p proposer) *batcher {
@@ -104,15 +108,25 @@ func (b *batcher) run(ctx context.Context) {
 // gather collects what is waiting; held is what did not fit any more.
 func (b *batcher) gather(ctx context.Context, first submission, busy *bool) (all []submission, held *submission) {
 	all = []submission{first}
+	opening, flood := first.opens(), false
+	defer func() {
+		if opening {
+			b.opened = time.Now()
+		}
+	}()
+	limit := batchWindow
+	if rest := floodWindow - time.Since(b.opened); opening && rest > 0 {
+		flood, limit = true, rest
+	}
 	commands, size := len(first.commands), first.size
-	window := time.NewTimer(batchWindow)
+	window := time.NewTimer(limit)
 	defer window.Stop()
 	for {
 		var s submission
 		select {
 		case s = <-b.in:
 		default:
-			if !*busy {
+			if !*busy && !flood {
 				return all, nil
 			}
 			select {
@@ -132,7 +146,18 @@ func (b *batcher) gather(ctx context.Context, first submission, busy *bool) (all
 		all = append(all, s)
 		commands += len(s.commands)
 		size += s.size
+		if opens := s.opens(); flood && !opens { // it is not to wait for openings
+			flood = false
+			window.Reset(batchWindow)
+		} else {
+			opening = opening || opens
+		}
 	}
+}
+
+// opens tells whether all that is submitted are openings of runs.
+func (s submission) opens() bool {
+	return !slices.ContainsFunc(s.commands, func(c *wire.Command) bool { return c.GetOpenRun() == nil })
 }
 
 func (b *batcher) fly(ctx context.Context, all []submission) {

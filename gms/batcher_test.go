@@ -129,6 +129,51 @@ func TestBatcherWaitsNoLongerThanItsWindow(t *testing.T) {
 	})
 }
 
+// When many nodes start together, their openings share few entries, each of which is a view; a lone one, and any other
+// command, waits for none of that.
+func TestBatcherGathersAFloodOfOpenings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeLog{hold: batchWindow / 4}
+		b, _ := startBatcher(t, f)
+		var calls sync.WaitGroup
+		took := func(cmds []*wire.Command) *time.Duration {
+			d, begun := new(time.Duration), time.Now()
+			calls.Go(func() {
+				if _, _, err := b.submit(t.Context(), cmds); err != nil {
+					t.Error(err)
+				}
+				*d = time.Since(begun)
+			})
+			return d
+		}
+		opening := func(n int) []*wire.Command {
+			return []*wire.Command{{Op: &wire.Command_OpenRun{OpenRun: &wire.OpenRun{Node: strconv.Itoa(n)}}}}
+		}
+		lone := took(opening(0))
+		for n := range 50 {
+			pass(time.Millisecond)
+			took(opening(n + 1))
+		}
+		pass(time.Second)
+		if s := f.sizes(); len(s) != 2 || s[0] != 1 || s[1] != 50 {
+			t.Errorf("entries of %v openings", s)
+		}
+		again := took(opening(51))
+		pass(time.Millisecond)
+		late := took(opening(52))
+		pass(time.Millisecond)
+		lock := took(numbered(7))
+		pass(time.Second)
+		calls.Wait()
+		if *lone > f.hold || *again > f.hold {
+			t.Errorf("a lone opening took %v, %v", *lone, *again)
+		}
+		if *lock > f.hold+batchWindow || *late > f.hold+2*batchWindow {
+			t.Errorf("a lock took %v, the opening that it hurried %v", *lock, *late)
+		}
+	})
+}
+
 func TestBatcherBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeLog{hold: time.Second}
