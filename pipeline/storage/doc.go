@@ -11,7 +11,7 @@
 //	s = storage.Limit(s, storage.NewLimiter(20<<20), nil)   // 20 MiB/s up, down unlimited
 //	s = storage.Retry(s, storage.RetryOptions{})
 //	owner, err := storage.Adopt(ctx, s, storage.Adoption{Cluster: id, High: mark}) // once, when it is added
-//	guarded := storage.Owned(s, id)                         // always
+//	guarded := storage.OwnedAs(s, id, owner.Storage)        // always
 //
 // What a wrapper hides can be found again with [As].
 //
@@ -19,7 +19,8 @@
 //
 // An empty folder where a disk should be mounted looks like a storage without backups, and another group's bucket like
 // one full of orphans. So a storage that was added holds the object _fencepost/owner.json, and [CheckOwner] answers
-// [ErrNoOwner] when it is absent and [ErrForeign] when it names another cluster. [Owned] asks before its first call and
+// [ErrNoOwner] when it is absent and [ErrForeign] when it names another cluster, and [OwnedAs]
+// ErrOther when it is not the very one. [Owned] asks before its first call and
 // lets nothing through without an answer; it asks again before it believes an empty listing. The object also keeps the
 // highest number (token or position) that the group has given out, so that a group made anew starts above it:
 // [RaiseHigh] raises it by compare-and-set and it never goes down, a takeover by another cluster included.

@@ -12,6 +12,7 @@ import (
 type Guard struct {
 	Storage
 	cluster string
+	id      string    // of the owner object; empty: any
 	checked chan bool // one slot; holds whether the owner was found right, taken while it is being asked
 }
 
@@ -24,21 +25,38 @@ func Owned(s Storage, cluster string) *Guard {
 	return g
 }
 
+// OwnedAs is Owned for the one storage of that id (Owner.Storage): every other one of the cluster's, such as a folder of
+// the same path on another disk, is ErrOther.
+func OwnedAs(s Storage, cluster, id string) *Guard {
+	g := Owned(s, cluster)
+	g.id = id
+	return g
+}
+
+// ask reads the owner object and compares it with what it has to be.
+func (g *Guard) ask(ctx context.Context) (Owner, error) {
+	o, err := CheckOwner(ctx, g.Storage, g.cluster)
+	if err == nil && g.id != "" && o.Storage != g.id {
+		err = fmt.Errorf("check owner: %w: it is %s, want %s", ErrOther, o.Storage, g.id)
+	}
+	return o, err
+}
+
 // Unwrap implements Wrapper.
 func (g *Guard) Unwrap() Storage { return g.Storage }
 
-// Check asks for the owner now, whatever is remembered, and remembers the answer: after ErrNoOwner or ErrForeign calls
-// are refused until a later check succeeds. An answer that could not be had (network) changes nothing.
+// Check asks for the owner now, whatever is remembered, and remembers the answer: after ErrNoOwner, ErrForeign or
+// ErrOther calls are refused until a later check succeeds. An answer that could not be had (network) changes nothing.
 func (g *Guard) Check(ctx context.Context) (Owner, error) {
 	known, err := g.take(ctx)
 	if err != nil {
 		return Owner{}, err
 	}
-	o, err := CheckOwner(ctx, g.Storage, g.cluster)
+	o, err := g.ask(ctx)
 	switch {
 	case err == nil:
 		known = true
-	case errors.Is(err, ErrNoOwner), errors.Is(err, ErrForeign):
+	case errors.Is(err, ErrNoOwner), errors.Is(err, ErrForeign), errors.Is(err, ErrOther):
 		known = false
 	}
 	g.checked <- known
@@ -52,7 +70,7 @@ func (g *Guard) ensure(ctx context.Context) error {
 		return err
 	}
 	if !known {
-		_, err = CheckOwner(ctx, g.Storage, g.cluster)
+		_, err = g.ask(ctx)
 	}
 	g.checked <- err == nil
 	return err

@@ -16,6 +16,8 @@ var (
 	ErrNoOwner = errors.New("storage has no owner object")
 	// ErrForeign: the storage belongs to another cluster.
 	ErrForeign = errors.New("storage belongs to another cluster")
+	// ErrOther: the storage is the cluster's own, but not the one that is meant: the same path on another disk or node.
+	ErrOther = errors.New("not the storage that the group knows under this name")
 )
 
 const (

@@ -16,6 +16,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/storage"
 	"github.com/fencepost/fencepost/recovery"
 	"github.com/fencepost/fencepost/recovery/warden"
 	"github.com/fencepost/fencepost/signals"
@@ -28,6 +29,7 @@ type App struct {
 	log     *slog.Logger
 
 	opened  opened
+	ids     map[string]string // of the storages, as the group knows them; join's
 	router  *signals.Router
 	group   *gms.Group
 	manager *recovery.Manager
@@ -40,6 +42,7 @@ type App struct {
 	err      error
 	looked   bool  // it has no work to begin, and stands
 	waits    error // what a node that is not ready waits for
+	strange  error // what is wrong with the owners of its storages
 	cleanups []cleanup
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -51,6 +54,7 @@ type App struct {
 // work is what the node does once it stands.
 type work struct {
 	ledger  ledger.Ledger
+	stores  map[string]storage.Storage // guarded
 	planner *pipeline.Planner
 	worker  *pipeline.Worker
 
@@ -183,9 +187,11 @@ func (a *App) join(ctx context.Context) error {
 	if err := a.keepSigners(ctx); err != nil {
 		return err
 	}
-	if err := addStorages(ctx, a.group, a.opened.storages); err != nil {
+	ids, err := addStorages(ctx, a.group, a.opened.storages, a.log)
+	if err != nil {
 		return err
 	}
+	a.ids = ids
 	w, b, err := a.makeWork(ctx)
 	if err != nil {
 		return err
@@ -265,7 +271,7 @@ func (a *App) awaitFences(ctx context.Context) error {
 const cleanupWithin = 15 * time.Second
 
 func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
-	cat, err := a.opened.catalog(a.group.ClusterID())
+	cat, err := a.opened.catalog(a.group.ClusterID(), a.ids)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -277,7 +283,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	high := &raiser{cluster: a.group.ClusterID, storages: a.opened.storages}
 	b := &bridge{group: a.group, manager: a.manager, ledger: led, granted: high.raise, log: a.log}
 	c := a.cfg
-	w := &work{ledger: led, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
+	w := &work{ledger: led, stores: cat.Storages, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
 	if w.items, err = itemsOf(led, func() string { return b.Self().Run }); err != nil {
 		return nil, nil, err
 	}

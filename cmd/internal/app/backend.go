@@ -70,6 +70,9 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	if off := p.a.clock.problem(); off != "" {
 		s.Problems = append(s.Problems, off)
 	}
+	if err := p.a.strangeStorages(); err != nil {
+		s.Problems = append(s.Problems, err.Error())
+	}
 	if err := p.a.waitsFor(); err != nil {
 		s.Problems = append(s.Problems, err.Error())
 	}

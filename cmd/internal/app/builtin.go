@@ -76,11 +76,11 @@ func (o opened) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// catalog is what the pipeline works with: storages guarded by their owner.
-func (o opened) catalog(cluster string) (pipeline.Catalog, error) {
+// catalog is what the pipeline works with: storages guarded by their owner, and by their ids as far as these are known.
+func (o opened) catalog(cluster string, ids map[string]string) (pipeline.Catalog, error) {
 	cat := pipeline.Catalog{Sources: o.sources, Scratch: o.scratch, Storages: make(map[string]storage.Storage)}
 	for name, s := range o.storages {
-		cat.Storages[name] = storage.Owned(storage.Retry(s, storage.RetryOptions{}), cluster)
+		cat.Storages[name] = storage.OwnedAs(storage.Retry(s, storage.RetryOptions{}), cluster, ids[name])
 	}
 	for _, p := range o.processors {
 		cat.Chain = append(cat.Chain, p.Name())

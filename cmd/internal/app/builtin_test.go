@@ -27,7 +27,7 @@ func catalogOf(t *testing.T, ps ...configs.Processor) pipeline.Catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, err := o.catalog("c")
+	cat, err := o.catalog("c", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type expirer interface {
 	ExpireOld(ctx context.Context, a source.Attempt) ([]string, error)
 }
 
-// tidy keeps the home's list of signers, and has one node of the group, the leader, drop what has had its time. It ends with ctx. Two leaders that believe in
+// tidy keeps the home's list of signers, has each node look whether its storages still are those of the group, and has one node of the group, the leader, drop what has had its time. It ends with ctx. Two leaders that believe in
 // themselves do no harm: what is dropped is chosen by the server's own clock and marks.
 func (a *App) tidy(ctx context.Context) {
 	ticker := time.NewTicker(tidyEvery)
@@ -37,6 +37,7 @@ func (a *App) tidy(ctx context.Context) {
 		if err := a.keepSigners(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn("app: the list of signers was not written", "error", err)
 		}
+		a.checkOwners(ctx)
 		if a.group.Leader() == a.cfg.Node {
 			a.expireOld(ctx)
 		}

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/fencepost/fencepost/gms"
@@ -23,65 +26,116 @@ const storageFormat = 1
 func storageKey(name string) gms.Key { return gms.Key{Component: "storages", Key: name} }
 
 // addStorages checks that each configured storage is the one that the group knows, and adds those that it does not know.
-func addStorages(ctx context.Context, g *gms.Group, all map[string]storage.Storage) error {
-	for name, s := range all {
-		if err := addStorage(ctx, g, name, s); err != nil {
-			return fmt.Errorf("storage %s: %w", name, err)
+// It returns their ids by name. One that the group knows and that does not answer is no error: its guard asks again before
+// each call, and what is wrong with one storage does not stop the work in the others.
+func addStorages(ctx context.Context, g *gms.Group, all map[string]storage.Storage, log *slog.Logger) (map[string]string, error) {
+	ids := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		id, err := addStorage(ctx, g, name, all[name])
+		switch {
+		case err == nil:
+		case id != "" && !misplaced(err) && ctx.Err() == nil:
+			log.Warn("app: a storage does not answer; it is asked again when it is needed", "storage", name, "error", err)
+		default:
+			return ids, fmt.Errorf("storage %s: %w", name, err)
 		}
+		ids[name] = id
 	}
-	return nil
+	return ids, nil
 }
 
-func addStorage(ctx context.Context, g *gms.Group, name string, s storage.Storage) error {
+// misplaced tells whether err says that what is there is not the storage that is meant.
+func misplaced(err error) bool {
+	return errors.Is(err, storage.ErrForeign) || errors.Is(err, storage.ErrNoOwner) || errors.Is(err, storage.ErrOther) || errors.Is(err, storage.ErrPermanent)
+}
+
+// addStorage returns the id under which the group knows the storage, also with an error, when it knows one.
+func addStorage(ctx context.Context, g *gms.Group, name string, s storage.Storage) (id string, err error) {
 	for {
 		e, err := g.Cache().Get(ctx, storageKey(name))
 		if err == nil {
 			return checkStorage(ctx, g, s, e.Value)
 		}
 		if !errors.Is(err, gms.ErrNotFound) {
-			return err
+			return "", err
 		}
 		owner, err := storage.Adopt(ctx, s, storage.Adoption{Cluster: g.ClusterID(), High: g.Epoch()})
 		if err != nil {
-			return storageHint(err)
+			return "", storageHint(err)
 		}
 		value, err := json.Marshal(storageRecord{Format: storageFormat, ID: owner.Storage})
 		if err != nil {
-			return err
+			return "", err
 		}
 		_, err = g.Cache().Commit(ctx, gms.Txn{
 			Conditions: []gms.Condition{gms.VersionIs(storageKey(name), 0)},
 			Puts:       []gms.Put{{Key: storageKey(name), Value: value}},
 		})
 		if !errors.Is(err, gms.ErrConflict) {
-			return err
+			return owner.Storage, err
 		}
 	}
 }
 
 // checkStorage compares what is there with what the group recorded when the storage was added.
-func checkStorage(ctx context.Context, g *gms.Group, s storage.Storage, value []byte) error {
+func checkStorage(ctx context.Context, g *gms.Group, s storage.Storage, value []byte) (id string, err error) {
 	var r storageRecord
 	if err := json.Unmarshal(value, &r); err != nil {
-		return fmt.Errorf("read the group's record of it: %w", err)
+		return "", fmt.Errorf("read the group's record of it: %w", err)
 	}
-	owner, err := storage.CheckOwner(ctx, s, g.ClusterID())
-	if err != nil {
-		return storageHint(err)
+	_, err = storage.OwnedAs(s, g.ClusterID(), r.ID).Check(ctx)
+	return r.ID, storageHint(err)
+}
+
+// checkOwners looks at the storages of this node, once it works. What is wrong is logged when it is new, and shown until
+// it is well again.
+func (a *App) checkOwners(ctx context.Context) {
+	a.mu.Lock()
+	w, before := a.work, a.strange
+	a.mu.Unlock()
+	if w == nil {
+		return
 	}
-	if owner.Storage != r.ID {
-		return hint(errors.New("it is not the one that the group knows under this name"),
-			"a folder that is not shared by all nodes is a storage of its own on each: give it a name of its own")
+	err := checkOwners(ctx, w.stores)
+	if err != nil && (before == nil || before.Error() != err.Error()) {
+		a.log.Error("app: a storage is not the one that the group knows: nothing is read or written there", "error", err, "hint", HintOf(err, ""))
 	}
-	return nil
+	a.mu.Lock()
+	a.strange = err
+	a.mu.Unlock()
+}
+
+// strangeStorages is what the last look has found.
+func (a *App) strangeStorages() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.strange
+}
+
+// checkOwners asks each storage whether it still is the one that the group knows. The guards refuse all calls from then on
+// when it is not. It returns what is wrong.
+func checkOwners(ctx context.Context, all map[string]storage.Storage) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		guard, ok := storage.As[*storage.Guard](all[name])
+		if !ok {
+			continue
+		}
+		if _, err := guard.Check(ctx); misplaced(err) {
+			errs = append(errs, fmt.Errorf("storage %s: %w", name, storageHint(err)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func storageHint(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrForeign):
-		return hint(err, "choose another path: what lies there belongs to another group")
+		return hint(err, "choose another path: what lies there belongs to another group; if that is no more, see fencepost storage adopt")
 	case errors.Is(err, storage.ErrNoOwner):
 		return hint(err, "is it mounted? the group has used it before, so an empty folder is not taken for it")
+	case errors.Is(err, storage.ErrOther):
+		return hint(err, "a folder that is not shared by all nodes is a storage of its own on each: give it a name of its own")
 	}
 	return err
 }

@@ -1,0 +1,173 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/local"
+	"github.com/fencepost/fencepost/pipeline/storage/mem"
+	"github.com/fencepost/fencepost/pipeline/storage/storagetest"
+)
+
+// directory is a local storage in a new directory.
+func directory(t *testing.T) (storage.Storage, string) {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := local.Open(local.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, root
+}
+
+// TestThreeDirectoriesOfOneName: what three nodes call by one name and what is not one folder is refused on the second
+// and the third, by name, and nothing is written there; an empty one, and one that the group has used under another name.
+func TestThreeDirectoriesOfOneName(t *testing.T) {
+	a, _ := start(t, config(t))
+	ready(t, a)
+	log := slog.New(slog.DiscardHandler)
+	first, _ := directory(t)
+	ids, err := addStorages(t.Context(), a.group, map[string]storage.Storage{"nas": first}, log)
+	if err != nil || ids["nas"] == "" {
+		t.Fatalf("%v, %v", ids, err)
+	}
+	if again, err := addStorages(t.Context(), a.group, map[string]storage.Storage{"nas": first}, log); err != nil || again["nas"] != ids["nas"] {
+		t.Errorf("the same one is refused: %v, %v", again, err)
+	}
+	second, empty := directory(t)
+	third, used := directory(t)
+	if _, err := storage.Adopt(t.Context(), third, storage.Adoption{Cluster: a.group.ClusterID()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		s    storage.Storage
+		root string
+		want error
+	}{{second, empty, storage.ErrNoOwner}, {third, used, storage.ErrOther}} {
+		before := tree(t, test.root)
+		_, err := addStorages(t.Context(), a.group, map[string]storage.Storage{"nas": test.s}, log)
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), "storage nas") || HintOf(err, "") == "" {
+			t.Errorf("another directory: %v, hint %q", err, HintOf(err, ""))
+		}
+		if after := tree(t, test.root); after != before {
+			t.Errorf("another directory was written to: %s", after)
+		}
+	}
+}
+
+// TestTwoGroupsOnOneBucket: the second group is refused, by name, and writes nothing.
+func TestTwoGroupsOnOneBucket(t *testing.T) {
+	bucket := mem.New()
+	other, err := storage.Adopt(t.Context(), bucket, storage.Adoption{Cluster: strings.Repeat("ab", 16), High: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := start(t, config(t))
+	ready(t, a)
+	_, err = addStorages(t.Context(), a.group, map[string]storage.Storage{"cloud": bucket}, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, storage.ErrForeign) || !strings.Contains(err.Error(), "storage cloud") || !strings.Contains(err.Error(), other.Cluster) || HintOf(err, "") == "" {
+		t.Errorf("%v, hint %q", err, HintOf(err, ""))
+	}
+	if now, err := storage.CheckOwner(t.Context(), bucket, other.Cluster); err != nil || now != other {
+		t.Errorf("the owner became %+v, %v", now, err)
+	}
+}
+
+// TestAStorageThatIsAway: one that the group knows and that does not answer does not keep a node from working.
+func TestAStorageThatIsAway(t *testing.T) {
+	a, _ := start(t, config(t))
+	ready(t, a)
+	log, inner, boom := slog.New(slog.DiscardHandler), mem.New(), errors.New("boom")
+	away := map[string]storage.Storage{"cloud": storagetest.Inject(inner, storagetest.Fail(storagetest.Get, boom))}
+	if _, err := addStorages(t.Context(), a.group, away, log); !errors.Is(err, boom) {
+		t.Errorf("one that nobody has seen yet: %v", err)
+	}
+	ids, err := addStorages(t.Context(), a.group, map[string]storage.Storage{"cloud": inner}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := addStorages(t.Context(), a.group, away, log); err != nil || now["cloud"] != ids["cloud"] || now["cloud"] == "" {
+		t.Errorf("one that is away: %v, %v", now, err)
+	}
+}
+
+// TestStorageTakenWhileTheNodeRuns: each node looks again and again; from then on nothing is read or written there, and
+// the status says so until it is well again.
+func TestStorageTakenWhileTheNodeRuns(t *testing.T) {
+	c := config(t)
+	a, _ := start(t, c)
+	ready(t, a)
+	a.checkOwners(t.Context())
+	if err := a.strangeStorages(); err != nil {
+		t.Fatal(err)
+	}
+	owner := filepath.Join(c.Storages[1].Path, "_fencepost", "owner.json")
+	good, err := os.ReadFile(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := a.work.stores["b"]
+	put := func(name string) error {
+		_, err := b.Put(context.WithoutCancel(t.Context()), name, strings.NewReader("x"), storage.Condition{})
+		return err
+	}
+	for _, test := range []struct {
+		field string
+		want  error
+	}{{"cluster", storage.ErrForeign}, {"storage", storage.ErrOther}} {
+		replaceOwner(t, c.Storages[1].Path, test.field, strings.Repeat("cd", 16))
+		a.checkOwners(t.Context())
+		if err := a.strangeStorages(); !errors.Is(err, test.want) || !strings.Contains(err.Error(), "storage b") {
+			t.Errorf("%s: %v", test.field, err)
+		}
+		if err := put("late/" + test.field); !errors.Is(err, test.want) {
+			t.Errorf("%s: a put: %v", test.field, err)
+		}
+		if err := os.WriteFile(owner, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.checkOwners(t.Context())
+		if err := errors.Join(a.strangeStorages(), put("well/"+test.field)); err != nil {
+			t.Errorf("%s: %v", test.field, err)
+		}
+	}
+}
+
+// TestNumbersNeverGoBack: each token that is granted raises the storages' highest number, and a group made anew begins
+// above it, whoever owns them.
+func TestNumbersNeverGoBack(t *testing.T) {
+	one, two := mem.New(), mem.New()
+	r := &raiser{cluster: func() string { return "c1" }, storages: map[string]storage.Storage{"one": one, "two": two}}
+	for _, s := range r.storages {
+		if _, err := storage.Adopt(t.Context(), s, storage.Adoption{Cluster: "c1", High: 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.raise(t.Context(), 1_000); err != nil {
+		t.Fatal(err)
+	}
+	high, err := opened{storages: r.storages}.highest(t.Context())
+	if err != nil || high < 1_000 {
+		t.Errorf("the highest is %d, %v", high, err)
+	}
+	if _, err := storage.RaiseHigh(t.Context(), two, "c1", 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	if high, err := (opened{storages: map[string]storage.Storage{"one": one, "two": two, "new": mem.New()}}).highest(t.Context()); err != nil || high != 1<<30 {
+		t.Errorf("the highest of three is %d, %v", high, err)
+	}
+	boom := errors.New("boom")
+	if _, err := (opened{storages: map[string]storage.Storage{"one": one, "two": storagetest.Inject(two, storagetest.Fail(storagetest.Get, boom))}}).highest(t.Context()); !errors.Is(err, boom) {
+		t.Errorf("one that cannot be asked may hold the highest: %v", err)
+	}
+}
