@@ -53,14 +53,17 @@ type DirectRestore struct {
 	Backup   string
 	Storages []string // configured names, in order of preference; none: all of the catalog
 	Into     source.Source
-	Attempt  source.Attempt // names the new database and the sessions
-	Options  source.RestoreOptions
-	Count    func(n int) // called with the number of stored bytes as they are read; may be nil
+	// Attempt names the new database and the sessions. Calls of one Task with a higher Token clean up what calls that were
+	// killed have left.
+	Attempt source.Attempt
+	Options source.RestoreOptions
+	Count   func(n int) // called with the number of stored bytes as they are read; may be nil
 }
 
 // RestoreDirect restores a backup straight from a storage, into a new database that is checked and then swapped in: as a
 // restore task does, but for the record of it. Whoever calls it sees to it that no task does the same. When it fails, or
-// ctx ends before the swap, nothing is left.
+// ctx ends before the swap, nothing is left. One that was killed leaves the database that it was filling: the next call of
+// the same Attempt.Task ends its sessions, which may live on, and drops it.
 func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared source.Prepared, err error) {
 	from, err := pick(ctx, c, r.Backup, r.Storages)
 	if err != nil {
@@ -76,6 +79,9 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 	o.Info = from.manifest.Source
 	if o.Info.Format == source.FormatPlain {
 		o.Jobs = 0 // a script is run by one session
+	}
+	if _, err := r.Into.Settle(ctx, r.Attempt, source.Prepared{}); err != nil {
+		return prepared, fmt.Errorf("clean up after earlier restores into %s: %w", o.Target, err)
 	}
 	into, err := r.Into.Restore(ctx, r.Attempt, o)
 	if err != nil {

@@ -31,6 +31,17 @@ func TestRestoreDirect(t *testing.T) {
 		if got, ok := r.server.get("copy"); !ok || !bytes.Equal(got.data, patternOf(700_000)) {
 			t.Errorf("copy has %d bytes", len(got.data))
 		}
+		for task, token := range map[string]uint64{"direct": 98, "another": 97} { // were killed
+			_, err := r.server.Restore(r.Context(), source.Attempt{Task: task, Token: token}, source.RestoreOptions{Target: "killed"})
+			r.must(err)
+		}
+		r.must(restore(cat, "copy2"))
+		if _, ok := r.server.get("killed__fp_98"); ok {
+			t.Error("what a killed restore has left is still there")
+		}
+		if _, ok := r.server.get("killed__fp_97"); !ok {
+			t.Error("what another restore is filling was dropped")
+		}
 		before := len(r.server.names())
 		cut := cat
 		cut.Storages = map[string]storage.Storage{"one": storagetest.Inject(r.disks["one"], storagetest.Cut(1000).On("/data"))}

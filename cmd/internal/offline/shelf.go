@@ -3,6 +3,8 @@ package offline
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,8 +117,15 @@ type ShelfRestore struct {
 	Count    func(n int)
 }
 
+// shelfTask is the task of all restores from a shelf into one target: each cleans up after those before it that were killed.
+func shelfTask(target string) string {
+	sum := sha256.Sum256([]byte(target))
+	return "shelf-" + hex.EncodeToString(sum[:8])
+}
+
 // Restore restores a backup into a new database and swaps it in; it returns its name, and under which name a database that
 // it replaced is kept. The configuration's restore.keep_old and restore.jobs count.
+// A restore into the same target that was killed is cleaned up after; one that still runs is ended.
 func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo string, err error) {
 	for i, d := range s.config.Databases {
 		if d.Name != r.Database {
@@ -126,11 +135,14 @@ func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo strin
 		if err != nil {
 			return "", "", fmt.Errorf("databases[%d] %s: %w", i, d.Name, err)
 		}
-		now := time.Now()
+		target := r.Target
+		if target == "" {
+			target = r.Backup // its name is in the manifest; this tells it from others as well
+		}
 		done, err := pipeline.RestoreDirect(ctx, s.catalog, pipeline.DirectRestore{
 			Backup: r.Backup, Into: src, Count: r.Count,
 			// As by FormGroup, a number that no group has given out to an attempt that still runs.
-			Attempt: source.Attempt{Task: pipeline.NewID(now), Token: uint64(now.UnixMicro())},
+			Attempt: source.Attempt{Task: shelfTask(target), Token: uint64(time.Now().UnixMicro())},
 			Options: source.RestoreOptions{Target: r.Target, Replace: r.Replace, KeepOld: s.config.Restore.KeepOld,
 				RestoreChoices: source.RestoreChoices{Jobs: s.config.Restore.Jobs}},
 		})
