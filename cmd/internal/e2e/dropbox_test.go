@@ -72,6 +72,7 @@ func TestDropbox(t *testing.T) {
 	if len(found) != 1 {
 		t.Errorf("manifests %v in %q", found, box.Files())
 	}
+	c.clean("n1", "box")
 	c.restored("n1", list[0].ID, dsn)
 }
 
@@ -120,5 +121,6 @@ func TestDropboxLateOwner(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Token != done.Token {
 		t.Fatalf("backups: %+v, %v", list, err)
 	}
+	c.clean(by, "box")
 	c.restored(by, list[0].ID, dsn)
 }

@@ -507,8 +507,18 @@ func (c *cluster) storage(name string) (s stored) {
 	return s
 }
 
+// clean checks that a check of the storages finds nothing that is not as it should be.
+func (c *cluster) clean(by string, storages ...string) {
+	c.t.Helper()
+	for _, name := range storages {
+		if out, err := c.fencepost(by, "storage", "check", name); err != nil {
+			c.t.Errorf("storage check %s: %s%v", name, out, err)
+		}
+	}
+}
+
 // oneBackup checks that there is exactly one completed backup in the ledger, exactly one whole manifest in each storage,
-// and nothing loose.
+// nothing loose, and that a check of the storages finds nothing else.
 func (c *cluster) oneBackup(by string) api.Backup {
 	c.t.Helper()
 	list, err := c.client(by).Backups(c.ctx, api.BackupFilter{})
@@ -523,6 +533,7 @@ func (c *cluster) oneBackup(by string) api.Backup {
 			c.t.Errorf("storage %s: %+v", name, s)
 		}
 	}
+	c.clean(by, "a", "b")
 	return list[0]
 }
 

@@ -99,6 +99,7 @@ func TestPeakMemory(t *testing.T) {
 			t.Errorf("%s holds %d bytes", name, task.Progress.Stored[name])
 		}
 	}
+	c.clean("n1", "disk", "cloud", "box")
 	if used > 128<<20 {
 		t.Errorf("it took %d MB of memory, want at most 128", used>>20)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline/storage/dropbox"
@@ -60,17 +59,12 @@ func (a *Authorization) Finish(ctx context.Context, code string) error {
 
 // replaceFile writes a file that may be there, all or nothing, for its owner alone.
 func replaceFile(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".token-") // of mode 0600
+	next, err := writeBeside(path, text)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	if err := os.Rename(next, path); err != nil {
+		return errors.Join(err, os.Remove(next))
 	}
 	return nil
 }

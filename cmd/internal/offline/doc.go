@@ -23,8 +23,15 @@
 // Authorize gets a storage of kind dropbox its refresh token from a person with a browser, and writes it, with mode 0600,
 // to the file that the configuration names; another token there is replaced, all at once.
 //
+// A storage comes into use by being written into the configuration of the nodes: the group marks it as its own
+// (_fencepost/owner.json) and remembers its id when a node starts that has it. ProbeStorage tries before that whether it can
+// do all that backups need, AddStorage marks it too, AdoptStorage takes one over from a group that is no more, and
+// SetStorageSecret puts another secret into the file that the configuration names. All else of a storage is changed in the
+// configuration.
+//
 // A Shelf is one storage of a configuration, listed and restored from by its manifests alone: no daemon, no group, no
-// ledger. Nothing is written to it. Whose manifests are believed, a list of keys says, which each node keeps in its home
+// ledger. Nothing is written to it. A restore that was killed leaves the database that it was filling; the next one into the
+// same target drops it. Whose manifests are believed, a list of keys says, which each node keeps in its home
 // (signers.json) and which may be copied to wherever it may be needed; without one a person has to accept each.
 //
 // A kit (MakeKit, CheckKit, UnpackKit) is all that a machine needs that has nothing but a server: keys, storages with

@@ -208,6 +208,24 @@ func TestAppendOnlyCredentials(t *testing.T) {
 	}
 }
 
+// A probe sees that credentials are append-only, and with all rights it leaves nothing, not even an unfinished upload.
+func TestProbe(t *testing.T) {
+	s := opened(t, options(t))
+	steps, left := storage.Probe(t.Context(), s, storage.ProbeOptions{Long: MinPart + 1})
+	for _, step := range steps {
+		if step.Err != nil {
+			t.Errorf("%s: %v", step.Name, step.Err)
+		}
+	}
+	if open := uploads(t, s); len(steps) != 7 || len(left)+len(open) > 0 {
+		t.Errorf("%d steps, left %q, unfinished uploads %q", len(steps), left, open)
+	}
+	steps, _ = storage.Probe(t.Context(), s, storage.ProbeOptions{AppendOnly: true})
+	if at := slices.IndexFunc(steps, func(s storage.ProbeStep) bool { return s.Name == "delete" && s.Err != nil }); at < 0 {
+		t.Errorf("credentials that may delete pass for append-only ones: %+v", steps)
+	}
+}
+
 func TestObjectLock(t *testing.T) {
 	o := options(t)
 	o.Bucket += "-locked"
