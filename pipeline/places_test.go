@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,14 +77,15 @@ func TestCancelOfAdoptedTaskThatWaits(t *testing.T) {
 // A paused component begins nothing, and goes on with the pause's end.
 func TestPausedComponent(t *testing.T) {
 	inRig(t, func(r *rig) {
-		paused := true
-		n := r.start("n1", func(c *Config) { c.Paused = func(name string) bool { return paused && name == "backup" } }, nil)
+		var paused atomic.Bool
+		paused.Store(true)
+		n := r.start("n1", func(c *Config) { c.Paused = func(name string) bool { return paused.Load() && name == "backup" } }, nil)
 		id := r.backup("all").ID
 		r.must(pause(r.Context(), time.Hour))
 		if row, err := r.led.Task(r.Context(), id); err != nil || row.State != ledger.Planned || row.Attempt != 0 {
 			r.Errorf("begun while paused: %+v, %v", row, err)
 		}
-		paused = false
+		paused.Store(false)
 		n.w.wakeAll()
 		r.awaitState(id, ledger.Completed)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,7 +157,7 @@ func TestPeekAndNext(t *testing.T) {
 		w := newWorld()
 		cfg, c := w.boot("n1").config("c", nothing)
 		cfg.Peek, cfg.Every, cfg.Random = true, time.Hour, func() float64 { return 0 }
-		polls := 0
+		var polls atomic.Int32
 		cfg.Locks = countLocks{c, &polls}
 		cfg.Index = allItems{w}
 		r := mustRunner(t, cfg)
@@ -167,20 +168,20 @@ func TestPeekAndNext(t *testing.T) {
 			r.Wake()
 			synctest.Wait()
 		}
-		if polls != 0 {
-			t.Errorf("%d polls with nothing to do", polls)
+		if polls.Load() != 0 {
+			t.Errorf("%d polls with nothing to do", polls.Load())
 		}
 		it := numbered(1)[0]
 		it.Record.NotBefore = time.Now().Add(7 * time.Minute)
 		w.add(it)
 		r.Wake()
 		synctest.Wait()
-		if got := r.Totals().Done; got != 0 || polls != 0 {
-			t.Errorf("%d done before its time, %d polls", got, polls)
+		if got := r.Totals().Done; got != 0 || polls.Load() != 0 {
+			t.Errorf("%d done before its time, %d polls", got, polls.Load())
 		}
 		time.Sleep(7*time.Minute + time.Second)
-		if got := r.Totals().Done; got != 1 || polls != 1 {
-			t.Errorf("%d done, %d polls: want one each", got, polls)
+		if got := r.Totals().Done; got != 1 || polls.Load() != 1 {
+			t.Errorf("%d done, %d polls: want one each", got, polls.Load())
 		}
 		if err := r.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -190,11 +191,11 @@ func TestPeekAndNext(t *testing.T) {
 
 type countLocks struct {
 	Locks
-	polls *int
+	polls *atomic.Int32
 }
 
 func (c countLocks) LockPoll(ctx context.Context, component string) (Unlock, error) {
-	*c.polls++
+	c.polls.Add(1)
 	return c.Locks.LockPoll(ctx, component)
 }
 
