@@ -45,7 +45,7 @@ func (g *Group) recordKeepers() (nodes []string, more bool, changed <-chan struc
 type inquiry struct {
 	ask     func(ctx context.Context, node string) (*wire.HomePositionReply, error)
 	replies chan recordReply
-	asked   map[string]bool // and not failed
+	asked   map[string]bool // false: it failed, or did not know the group yet
 	open    int             // calls under way
 }
 
@@ -55,14 +55,14 @@ type recordReply struct {
 	err  error
 }
 
-const inquiryPause = 100 * time.Millisecond // before one that failed is asked again
+const inquiryPause = 100 * time.Millisecond // before one that failed, or knew nothing yet, is asked again
 
 func newInquiry(ask func(ctx context.Context, node string) (*wire.HomePositionReply, error)) *inquiry {
 	return &inquiry{ask: ask, replies: make(chan recordReply), asked: make(map[string]bool)}
 }
 
-// run asks whoever is there or comes, until each has answered and one of them knows the group, until nobody is to be
-// expected, or until ctx ends. It returns the first error of judge.
+// run asks whoever is there or comes, until no call is under way and somebody who knows the group has answered, until nobody
+// is to be expected, or until ctx ends. It returns the first error of judge.
 func (q *inquiry) run(ctx context.Context, keepers func() ([]string, bool, <-chan struct{}), judge func(*wire.HomePositionReply) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var calls sync.WaitGroup
@@ -87,13 +87,15 @@ func (q *inquiry) run(ctx context.Context, keepers func() ([]string, bool, <-cha
 			q.forgive()
 		case a := <-q.replies:
 			q.open--
-			if q.asked[a.node] = a.err == nil; a.err != nil {
+			knows := a.err == nil && len(a.r.GetClusterId()) > 0
+			q.asked[a.node] = knows
+			answered = answered || knows
+			if a.err != nil {
 				continue
 			}
 			if err := judge(a.r); err != nil {
 				return err
 			}
-			answered = answered || len(a.r.GetClusterId()) > 0
 		}
 	}
 }
@@ -114,9 +116,9 @@ func (q *inquiry) begin(ctx context.Context, calls *sync.WaitGroup, node string)
 	})
 }
 
-// forgive lets those be asked again that failed.
+// forgive lets those be asked again that were of no use.
 func (q *inquiry) forgive() {
-	maps.DeleteFunc(q.asked, func(_ string, going bool) bool { return !going })
+	maps.DeleteFunc(q.asked, func(_ string, useful bool) bool { return !useful })
 }
 
 // judgeHome compares what a member has on record with what the home holds.

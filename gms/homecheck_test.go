@@ -19,14 +19,16 @@ func TestWhoHangsHidesNoRecord(t *testing.T) {
 		replies map[string]*wire.HomePositionReply // of those that answer; n2 hangs
 		late    string                             // comes after 200 ms
 		fails   int                                // first calls of n3
+		reads   int                                // then as many calls that find it without its log
 		want    error
 		took    time.Duration
 	}{
-		"another knows":                     {replies: map[string]*wire.HomePositionReply{"n3": older}, want: ErrOlderHome},
-		"another knows, who fails at first": {replies: map[string]*wire.HomePositionReply{"n3": older}, fails: 2, want: ErrOlderHome, took: 200 * time.Millisecond},
-		"another knows, who comes later":    {replies: map[string]*wire.HomePositionReply{"n3": older}, late: "n3", want: ErrOlderHome, took: 200 * time.Millisecond},
-		"the last one knows":                {replies: map[string]*wire.HomePositionReply{"n3": known, "n4": unknown, "n5": older}, want: ErrOlderHome},
-		"nobody knows":                      {replies: map[string]*wire.HomePositionReply{"n3": known}, took: time.Second},
+		"another knows":                           {replies: map[string]*wire.HomePositionReply{"n3": older}, want: ErrOlderHome},
+		"another knows, who fails at first":       {replies: map[string]*wire.HomePositionReply{"n3": older}, fails: 2, want: ErrOlderHome, took: 200 * time.Millisecond},
+		"another knows, once it has read its log": {replies: map[string]*wire.HomePositionReply{"n3": older}, reads: 2, want: ErrOlderHome, took: 200 * time.Millisecond},
+		"another knows, who comes later":          {replies: map[string]*wire.HomePositionReply{"n3": older}, late: "n3", want: ErrOlderHome, took: 200 * time.Millisecond},
+		"the last one knows":                      {replies: map[string]*wire.HomePositionReply{"n3": known, "n4": unknown, "n5": older}, want: ErrOlderHome},
+		"nobody knows":                            {replies: map[string]*wire.HomePositionReply{"n3": known}, took: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -38,12 +40,16 @@ func TestWhoHangsHidesNoRecord(t *testing.T) {
 						time.AfterFunc(200*time.Millisecond, func() { g.peers.put(metaOf(byte(i+2), node, "0123456789abcdef"), "", true) })
 					}
 				}
-				failed := 0
+				failed, read := 0, 0
 				q := newInquiry(func(ctx context.Context, node string) (*wire.HomePositionReply, error) {
 					r := c.replies[node]
 					if node == "n3" && failed < c.fails {
 						failed++
 						return nil, errAny
+					}
+					if node == "n3" && read < c.reads {
+						read++
+						return unknown, nil
 					}
 					if r == nil {
 						<-ctx.Done()
