@@ -34,6 +34,8 @@ type Health struct {
 
 	// Alarms are sentences about what a person should look at, each beginning with what it is about; empty when all is well.
 	Alarms []string
+
+	idleTooLong time.Duration // for a follower to apply nothing: what it has applied comes with its renewals
 }
 
 // FollowerHealth is what the leader knows of one follower.
@@ -41,9 +43,11 @@ type FollowerHealth struct {
 	Node    string
 	Voter   bool
 	Match   uint64    // last index that it is known to hold
+	Applied uint64    // last index that its run said it has applied; 0: it has not renewed in this term
 	Contact time.Time // of its last favourable answer; zero: none in this term
-	// Standing is for how long it has been behind without moving, while its contact is fresh; 0 for a healthy one.
-	Standing time.Duration
+	// Standing is for how long it has been behind without moving, while its contact is fresh; 0 for a healthy one. Idle is the
+	// same for what it applies, which it tells with each renewal.
+	Standing, Idle time.Duration
 }
 
 // When something becomes an alarm.
@@ -61,7 +65,7 @@ func (g *Group) Health() Health {
 	g.mu.Lock()
 	gos, stand := g.gos, g.standstill
 	g.mu.Unlock()
-	h := Health{Leads: g.leadingNow() != nil}
+	h := Health{Leads: g.leadingNow() != nil, idleTooLong: standingTooLong + g.cfg.Timing.TTL}
 	if gos != nil {
 		h.addGossip(gos.Health())
 	}
@@ -93,8 +97,14 @@ func (g *Group) addConsensus(h *Health, stand standstill) {
 			continue
 		}
 		h.Followers = append(h.Followers, FollowerHealth{
-			Node: sv.Address, Voter: sv.Voter, Match: p.Match, Contact: p.LastContact, Standing: stand.of(sv.Address, time.Now()),
+			Node: sv.Address, Voter: sv.Voter, Match: p.Match, Contact: p.LastContact,
+			Standing: stand.of(sv.Address, time.Now()), Idle: stand.idle(sv.Address, time.Now()),
 		})
+	}
+	if l := g.leadingNow(); l != nil {
+		for i, f := range h.Followers {
+			h.Followers[i].Applied = l.appliedBy(f.Node)
+		}
 	}
 }
 
@@ -118,6 +128,10 @@ func (h *Health) alarms(now time.Time) (list []string) {
 			list = append(list, fmt.Sprintf("follower %s: it holds index %d of %d and has not moved for %v though it answers; restart the leader's process, then its own",
 				f.Node, f.Match, h.Last, f.Standing.Round(time.Second)))
 		}
+		if f.Idle > h.idleTooLong {
+			list = append(list, fmt.Sprintf("follower %s: it has applied up to index %d of %d and has applied nothing for %v; look at its log and restart its process",
+				f.Node, f.Applied, h.Applied, f.Idle.Round(time.Second)))
+		}
 	}
 	if h.GossipWaiting > gossipTooFull {
 		list = append(list, fmt.Sprintf("gossip queue: %d changes wait, this node does not keep up", h.GossipWaiting))
@@ -135,31 +149,47 @@ func (h *Health) alarms(now time.Time) (list []string) {
 }
 
 // standstill knows since when followers are behind without moving. It is a value: each look makes the next one.
-type standstill map[string]stood
+type standstill struct{ holding, applying map[string]stood }
 
 type stood struct {
-	match uint64
+	at    uint64
 	since time.Time
 }
 
-// look takes the leader's present knowledge. Who is not heard of is dead, not standing; who holds all needs not move.
-func (s standstill) look(now time.Time, last uint64, followers []FollowerHealth) standstill {
-	next := standstill{}
+// look takes the leader's present knowledge: its last index, and the last one that it has applied. Who is not heard of is
+// dead, not standing; who has all needs not move.
+func (s standstill) look(now time.Time, last, applied uint64, followers []FollowerHealth) standstill {
+	next := standstill{map[string]stood{}, map[string]stood{}}
 	for _, f := range followers {
-		if now.Sub(f.Contact) > freshContact || f.Match >= last {
+		if now.Sub(f.Contact) > freshContact {
 			continue
 		}
-		was, known := s[f.Node]
-		if !known || was.match != f.Match {
-			was = stood{f.Match, now}
+		if f.Match < last {
+			next.holding[f.Node] = stoodAt(s.holding, f.Node, f.Match, now)
 		}
-		next[f.Node] = was
+		if f.Applied > 0 && f.Applied < applied {
+			next.applying[f.Node] = stoodAt(s.applying, f.Node, f.Applied, now)
+		}
 	}
 	return next
 }
 
+func stoodAt(was map[string]stood, node string, at uint64, now time.Time) stood {
+	if x, known := was[node]; known && x.at == at {
+		return x
+	}
+	return stood{at, now}
+}
+
 func (s standstill) of(node string, now time.Time) time.Duration {
-	if x, ok := s[node]; ok {
+	return lastedOf(s.holding, node, now)
+}
+func (s standstill) idle(node string, now time.Time) time.Duration {
+	return lastedOf(s.applying, node, now)
+}
+
+func lastedOf(list map[string]stood, node string, now time.Time) time.Duration {
+	if x, ok := list[node]; ok {
 		return now.Sub(x.since)
 	}
 	return 0
@@ -171,7 +201,7 @@ func (g *Group) watchHealth(ctx context.Context) {
 	for pause(ctx, nil, healthEvery) {
 		h := g.Health()
 		g.mu.Lock()
-		g.standstill = g.standstill.look(time.Now(), h.Last, h.Followers)
+		g.standstill = g.standstill.look(time.Now(), h.Last, h.Applied, h.Followers)
 		g.mu.Unlock()
 		now := map[string]bool{}
 		for _, a := range h.Alarms {

@@ -17,20 +17,30 @@ func TestAFollowerThatStandsStillIsAnAlarm(t *testing.T) {
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	var s standstill
 	for i := range 30 {
-		s = s.look(at(i), 100+uint64(i), []FollowerHealth{
+		s = s.look(at(i), 100+uint64(i), 90+uint64(i), []FollowerHealth{
 			{Node: "stands", Match: 50, Contact: at(i)},
 			{Node: "moves", Match: 50 + uint64(i), Contact: at(i)},
 			{Node: "holds all", Match: 100 + uint64(i), Contact: at(i)},
 			{Node: "dead", Match: 50, Contact: at(0)},
 			{Node: "never heard of"},
+			{Node: "applies nothing", Match: 100 + uint64(i), Applied: 40, Contact: at(i)},
+			{Node: "applies", Match: 100 + uint64(i), Applied: 40 + uint64(i), Contact: at(i)},
+			{Node: "applied all", Match: 100 + uint64(i), Applied: 90 + uint64(i), Contact: at(i)},
+			{Node: "has not said", Match: 100 + uint64(i), Contact: at(i)},
+			{Node: "died", Match: 100 + uint64(i), Applied: 40, Contact: at(0)},
 		})
+	}
+	for node, want := range map[string]time.Duration{"applies nothing": 29 * time.Second, "applies": 0, "applied all": 0, "has not said": 0, "died": 0} {
+		if got, other := s.idle(node, at(29)), s.of(node, at(29)); got != want || other != 0 {
+			t.Errorf("%s has applied nothing for %v, want %v; and stands for %v", node, got, want, other)
+		}
 	}
 	for node, want := range map[string]time.Duration{"stands": 29 * time.Second, "moves": 0, "holds all": 0, "dead": 0, "never heard of": 0} {
 		if got := s.of(node, at(29)); got != want {
 			t.Errorf("%s stands for %v, want %v", node, got, want)
 		}
 	}
-	s = s.look(at(30), 200, []FollowerHealth{{Node: "stands", Match: 51, Contact: at(30)}})
+	s = s.look(at(30), 200, 190, []FollowerHealth{{Node: "stands", Match: 51, Contact: at(30)}})
 	if got := s.of("stands", at(31)); got != time.Second {
 		t.Errorf("after it moved: %v", got)
 	}
@@ -41,6 +51,7 @@ func TestAlarms(t *testing.T) {
 	for what, h := range map[string]Health{
 		"":                  {Followers: []FollowerHealth{{Node: "n2", Standing: standingTooLong}}, GossipWaiting: gossipTooFull, Unrecovered: now.Add(-unrecoveredFor)},
 		"follower n2: ":     {Followers: []FollowerHealth{{Node: "n2", Standing: standingTooLong + 1}}},
+		"follower n3: ":     {Followers: []FollowerHealth{{Node: "n2", Idle: 13 * time.Second}, {Node: "n3", Idle: 13*time.Second + 1}}, idleTooLong: 13 * time.Second},
 		"gossip queue: ":    {GossipWaiting: gossipTooFull + 1},
 		"gossip score: ":    {GossipScore: gossipTooSlow},
 		"datagrams: ":       {StreamsOnly: []string{"n3"}},
