@@ -106,7 +106,8 @@
 //	home.go        the local directory; homecheck.go what the group has on record about it
 //	forming.go     cluster id, bootstrap list, what the home remembers; peers.go what gossip says
 //	standing.go    one run after the other: gossip, OpenRun, joining again and again
-//	session.go     leases of the run and of its fences; attend.go renewals and the stream to the leader
+//	session.go     leases of the run and of its fences; attend.go renewals and the stream to the leader, attended.go
+//	               that stream at the leader's side
 //	leadership.go  terms, voters; leading.go the leader's duties of one term: renewals.go, probing.go,
 //	               expiring.go, sayings.go, audits.go
 //	feed.go        what a member beyond the followers does instead of following the log: another one brings it; guide.go

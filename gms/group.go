@@ -237,8 +237,9 @@ func (g *Group) leave(ctx context.Context, settled []string) {
 	}
 }
 
-// Err is why the group ended by itself, nil while it did not: ErrNameTaken, ErrOtherHome, ErrOlderHome, ErrDiskStalled,
-// ErrDiverged. Its run stands no more then; the host ends the process.
+// Err is why the group ended by itself, nil while it did not: ErrNameTaken, ErrOtherHome, ErrOlderHome, ErrForgotten,
+// ErrDiskStalled, ErrDiverged, or what kept gossip or the log of the home from starting. Its run stands no more then; the
+// host ends the process.
 func (g *Group) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
