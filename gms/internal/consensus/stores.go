@@ -10,7 +10,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/segment"
 )
 
 const (
@@ -66,7 +68,8 @@ func openWAL(dir string, limit time.Duration, log hclog.Logger) (*wal.WAL, *meta
 	meta := &metadb.BoltMetaDB{}
 	opened := make(chan openedWAL, 1)
 	go func() {
-		w, err := wal.Open(dir, wal.WithSegmentSize(segmentSize), wal.WithMetaStore(meta), wal.WithLogger(log))
+		files := shortened{segment.NewFiler(dir, fs.New())}
+		w, err := wal.Open(dir, wal.WithSegmentSize(segmentSize), wal.WithMetaStore(meta), wal.WithSegmentFiler(files), wal.WithLogger(log))
 		opened <- openedWAL{w, err}
 	}()
 	select {

@@ -12,40 +12,59 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// FIELD.md W2: a log whose last entry was taken back, as after a change of leaders, is opened again, wherever the ends of its
-// segments lie.
-func TestDiskLogIsOpenedAfterItsEndWasTakenBack(t *testing.T) {
-	dir := t.TempDir()
-	entry := bytes.Repeat([]byte{7}, MaxEntry)
-	store := func(logs raft.LogStore, from, to uint64) {
-		t.Helper()
-		for i := from; i <= to; i++ {
-			if err := logs.StoreLog(&raft.Log{Index: i, Term: 1, Type: raft.LogCommand, Data: entry}); err != nil {
-				t.Fatal(err)
+// FIELD.md W2: a log whose end was taken back, as after a change of leaders, is opened again and read whole, wherever the
+// ends of its segments lie: small entries, of which all are in one segment, and large ones, of which it takes some 8.
+func TestDiskLogIsReadAfterItsEndWasTakenBack(t *testing.T) {
+	for name, size := range map[string]int{"small": 1, "large": MaxEntry} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var want []uint64 // the round in which each entry was stored, from index 1 on
+			for round := uint64(1); round <= 20; round++ {
+				s, err := diskStores{}.open(dir, hclog.NewNullLogger())
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				readWhole(t, s.logs, want, size)
+				for range 3 {
+					want = append(want, round)
+					if err := s.logs.StoreLog(&raft.Log{Index: uint64(len(want)), Term: round, Data: bytes.Repeat([]byte{byte(round)}, size)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				last := uint64(len(want))
+				if err := s.logs.DeleteRange(last-round%3, last); err != nil {
+					t.Fatal(err)
+				}
+				want = want[:last-round%3-1]
+				readWhole(t, s.logs, want, size)
+				if err := s.close(); err != nil {
+					t.Fatal(err)
+				}
 			}
+			if len(want) < 16 {
+				t.Errorf("the last entry is %d: no segment has been filled", len(want))
+			}
+		})
+	}
+}
+
+// readWhole compares a log with the terms of its entries, from index 1 on.
+func readWhole(t *testing.T, logs raft.LogStore, want []uint64, size int) {
+	t.Helper()
+	if last, err := logs.LastIndex(); last != uint64(len(want)) || err != nil {
+		t.Fatalf("the last entry is %d, %v, want %d", last, err, len(want))
+	}
+	for i, term := range want {
+		var l raft.Log
+		if err := logs.GetLog(uint64(i+1), &l); err != nil {
+			t.Fatalf("entry %d of %d: %v", i+1, len(want), err)
+		}
+		if l.Term != term || !bytes.Equal(l.Data, bytes.Repeat([]byte{byte(term)}, size)) {
+			t.Fatalf("entry %d has term %d and %d bytes, want term %d and %d bytes", i+1, l.Term, len(l.Data), term, size)
 		}
 	}
-	last := uint64(0)
-	for round := uint64(1); round <= 20; round++ { // a segment takes some 8 entries
-		s, err := diskStores{}.open(dir, hclog.NewNullLogger())
-		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
-		if got, err := s.logs.LastIndex(); got != last || err != nil {
-			t.Fatalf("round %d: the last entry is %d, %v, want %d", round, got, err, last)
-		}
-		store(s.logs, last+1, last+3)
-		last += 3
-		if err := s.logs.DeleteRange(last-round%3, last); err != nil {
-			t.Fatal(err)
-		}
-		last -= round%3 + 1
-		if err := s.close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if last < 16 {
-		t.Errorf("the last entry is %d: no segment has been filled", last)
+	if err := logs.GetLog(uint64(len(want)+1), &raft.Log{}); !errors.Is(err, raft.ErrLogNotFound) {
+		t.Fatalf("behind the last entry: %v", err)
 	}
 }
 
