@@ -211,7 +211,7 @@ func (j jobs) ForgetEvents(ctx context.Context, id string, r api.ForgetEvents) (
 
 // Claims implements admin.Autonomous.
 func (j jobs) Claims(ctx context.Context) ([]api.Claim, error) {
-	people{j.a}.fresh(ctx)
+	people(j).fresh(ctx)
 	list := []api.Claim{}
 	for _, c := range j.a.group.Claims() {
 		list = append(list, claimShown(c))

@@ -84,7 +84,10 @@ func TestKitHoldsWhatIsNeeded(t *testing.T) {
 	if key, err := os.ReadFile(filepath.Join(dir, "keys", "identity_file")); err != nil || !strings.Contains(string(key), "AGE-SECRET-KEY") {
 		t.Errorf("the identity: %v", err)
 	}
-	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, walkErr error) error {
+		if walkErr != nil {
+			return walkErr
+		}
 		info, err := os.Lstat(path)
 		if err != nil {
 			return err

@@ -137,11 +137,11 @@ func fencedWritesNothing(t *testing.T, b Bench) {
 	must(t, err)
 	b.Group.OpenRun("heir")
 	b.Group.CloseRun(b.Run)
-	token, err := b.Group.Adopt("copy", "i1", "heir")
+	_, err = b.Group.Adopt("copy", "i1", "heir")
 	must(t, err)
 	b.Group.OpenRun(b.Run) // the store claims under one run; the heir's larger token is what counts
 	b.Group.CloseRun("heir")
-	token, err = b.Group.Adopt("copy", "i1", b.Run)
+	token, err := b.Group.Adopt("copy", "i1", b.Run)
 	must(t, err)
 	heir := component.Claim{Component: "copy", Item: "i1", Token: token}
 	_, err = b.Items.Begin(ctx, heir, now)
