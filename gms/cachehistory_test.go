@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -217,6 +218,7 @@ func (h *cacheHistory) write(ctx context.Context, n *gmstest.Node, client int, r
 	if len(t.Puts)+len(t.Deletes) == 0 {
 		return
 	}
+	t.Puts = append(t.Puts, gms.Put{Key: gms.Key{Component: "app", Key: fmt.Sprint("mark ", client)}, Value: []byte(op.value)})
 	from := h.r.now()
 	version, err := n.Group.Cache().Commit(ctx, t)
 	var failed *gms.ConditionError
@@ -266,7 +268,7 @@ func cacheHistoryOf(t *testing.T, seed uint64) []porcupine.Operation {
 	c := hire(t, w, r, seed, 8, h.once)
 	c.faults(8, 1, rand.New(rand.NewPCG(seed, 1)))
 	c.rest()
-	h.settle()
+	h.settle(w.Node(w.Names()[0]))
 	t.Log(h.counts)
 	if h.counts["written"] < 50 || h.counts["conflict"] == 0 || h.counts["read"] < 50 {
 		t.Error("the history shows too little")
@@ -274,32 +276,40 @@ func cacheHistoryOf(t *testing.T, seed uint64) []porcupine.Operation {
 	return h.ops
 }
 
-// settle bounds the operations of unknown outcome: they are decided some time after the last fault that they met, and what
-// somebody has read has happened, at the version that was read and before the read's end.
-func (h *cacheHistory) settle() {
-	type sight struct {
-		version uint64
-		by      int64
-	}
-	seen := map[string]sight{}
-	for _, o := range h.ops {
-		if op := o.Input.(cacheOp); op.read && op.version > 0 {
-			s, ok := seen[op.value]
-			if !ok || o.Return < s.by {
-				s.by = o.Return
+// settle finds out what became of the transactions whose clients do not know it: each put a mark of its own, which the
+// changes of the cache show, or do not. What is not shown and was read all the same, the model does not understand.
+func (h *cacheHistory) settle(n *gmstest.Node) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	made := map[string]uint64{}
+	for change, err := range n.Group.Cache().Watch(over, "app", 0) {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			h.t.Fatal(err)
+		}
+		for _, e := range change.Events {
+			if strings.HasPrefix(e.Key.Key, "mark") {
+				made[string(e.Value)] = change.Version
 			}
-			seen[op.value] = sight{op.version, s.by}
 		}
 	}
+	vague := map[int]bool{}
 	for _, i := range h.vague {
-		op := h.ops[i].Input.(cacheOp)
-		h.ops[i].Return = h.r.settled(h.when[i])
-		if s, ok := seen[op.value]; ok {
-			op.unknown, op.version = false, s.version
-			h.ops[i].Input = op
-			h.ops[i].Return = min(h.ops[i].Return, s.by)
-		}
+		vague[i] = true
 	}
+	var ops []porcupine.Operation
+	for i, o := range h.ops {
+		op := o.Input.(cacheOp)
+		if vague[i] {
+			if made[op.value] == 0 {
+				h.counts["unknown, and never happened"]++
+				continue
+			}
+			op.unknown, op.version = false, made[op.value]
+			o.Input, o.Return = op, h.r.settled(h.when[i])
+		}
+		ops = append(ops, o)
+	}
+	h.ops = ops
 }
 
 // The model itself sees what must not be.
