@@ -99,7 +99,8 @@ type Config struct {
 	// Certificates prove to the others who this node is, on every connection to a cluster port (TLS 1.3, both sides). The
 	// certificate's name must be Group and Node. They are read again for each connection. nil: the port is plain.
 	Certificates *certs.Source
-	// Profile chooses Timing; default ProfileLAN. Timing, when its TTL is set, is used instead of the profile.
+	// Profile chooses Timing; default ProfileLAN. Timing, when its TTL is set, is used instead of the profile. Each run tells
+	// the group the leases that it reckons with (TTL, FenceTTL), so that nodes may differ while a setting is rolled out.
 	Profile Profile
 	Timing  Timing
 	// Voters is how many members vote, odd, 1 to 7, default 3. Followers is how many other
@@ -224,8 +225,11 @@ func (c Config) validate() error {
 	if c.ReapAfter < time.Minute {
 		bad("ReapAfter: %v is below 1m", c.ReapAfter)
 	}
-	if c.FenceTTL < time.Second {
-		bad("FenceTTL: %v is below 1s", c.FenceTTL)
+	if c.FenceTTL < time.Second || c.FenceTTL > maxLease {
+		bad("FenceTTL: %v must be 1s to %v", c.FenceTTL, maxLease)
+	}
+	if c.Timing.TTL < 0 || c.Timing.TTL > maxLease {
+		bad("Timing: a TTL of %v must be above 0 and at most %v", c.Timing.TTL, maxLease)
 	}
 	if c.MaxAttempts < 1 || c.MaxAttempts > 1000 {
 		bad("MaxAttempts: %d must be 1 to 1000", c.MaxAttempts)

@@ -65,9 +65,6 @@ func (e *endings) restored(now time.Duration, position uint64) {
 	e.floor, e.upTo = now, position
 }
 
-// leases are how long a holder may go on after it was last heard of: a run for ttl, a fence for fence.
-type leases struct{ ttl, fence time.Duration }
-
 // wait is what is left until the local deadline of every former holder has passed: of the dead run's lease, and of the
 // fence of whoever was handed over, which outlives its run's lease where it is the longer one. A holder of which nothing is
 // left needs no wait.
@@ -77,16 +74,20 @@ func (e *endings) wait(m *state.Machine, component string, dead state.RunID, now
 		r, ok := m.Run(id)
 		return ok && !r.IsOpen() && r.Quiesced
 	}
-	longest := max(l.ttl, l.fence)
 	var most time.Duration
 	if since, known := e.at[ending{run: dead}]; !proven(dead) && (known || e.floor > 0) {
-		most = left(max(since, e.floor), l.ttl)
+		r, _ := m.Run(dead)
+		most = left(max(since, e.floor), l.of(r).ttl)
 	}
 	if r, ok := m.Recovery(component, dead); ok && e.floor > 0 && r.GetEndedHolder() > r.GetSince() && r.GetEndedHolder() <= e.upTo {
-		most = max(most, left(e.floor, longest)) // who it was is not known any more
+		most = max(most, left(e.floor, l.longestOf(m))) // who it was is not known any more
 	}
 	for k, since := range e.at {
 		if k.component == component && k.run == dead && !proven(k.holder) {
+			longest := l.longestOf(m)
+			if holder, known := m.Run(k.holder); known {
+				longest = l.of(holder).longest()
+			}
 			most = max(most, left(since, longest))
 		}
 	}

@@ -45,7 +45,7 @@ func (l *leading) expire() {
 			if r.GetState() != wire.RecoveryState_RECOVERY_APPOINTED && r.GetState() != wire.RecoveryState_RECOVERY_RAISED {
 				continue
 			}
-			limit := l.g.cfg.FenceTTL
+			limit := l.fenceLimit(m, r)
 			if r.GetState() == wire.RecoveryState_RECOVERY_APPOINTED {
 				limit += roundPause(r.GetRounds())
 			}
@@ -68,6 +68,13 @@ func (l *leading) expire() {
 	if len(cmds) > 0 {
 		l.acts.Go(func() { _ = l.commit(cmds...) })
 	}
+}
+
+// fenceLimit is how long a recovery's appointee may be silent: it reckons with a fence TTL of its own.
+func (l *leading) fenceLimit(m *state.Machine, r *wire.Recovery) time.Duration {
+	id, _ := state.RunIDOf(r.GetAppointee())
+	run, _ := m.Run(id)
+	return l.g.leases().of(run).fence
 }
 
 // forgive does not count time in which this leader did not run: nobody could renew with it. l.mu is held.

@@ -195,7 +195,7 @@ func (f *feed) open(ctx context.Context, c wire.ClusterClient, at uint64) <-chan
 	ch := make(chan fedReply)
 	go func() {
 		defer close(ch)
-		stream, err := c.Follow(ctx, &wire.FollowRequest{Applied: at})
+		stream, err := c.Follow(ctx, &wire.FollowRequest{Applied: at, BeatMs: millis(f.g.cfg.Timing.feedBeat())})
 		for {
 			var r fedReply
 			if r.err = err; err == nil {

@@ -13,13 +13,23 @@ import (
 
 // Bounds of a feed, at the side that serves it.
 const (
-	feedBytes   = 256 << 10        // of entries, or of a snapshot's part, in one message
+	feedBytes   = 256 << 10 // of entries, or of a snapshot's part, in one message
+	leastBeat   = 200 * time.Millisecond
+	mostBeat    = time.Second
 	feedPatient = 10 * time.Second // for a consumer to take a message; then it is cut off, and comes again
 )
 
 // feedBeat is the interval at which a feeder says that it is there.
 func (t Timing) feedBeat() time.Duration {
-	return min(max(t.TTL/6, 200*time.Millisecond), time.Second)
+	return min(max(t.TTL/6, leastBeat), mostBeat)
+}
+
+// feedBeatFor is the interval for a member, which may expect another one than this node does.
+func (t Timing) feedBeatFor(r *wire.FollowRequest) time.Duration {
+	if r.GetBeatMs() == 0 {
+		return t.feedBeat()
+	}
+	return min(max(time.Duration(r.GetBeatMs())*time.Millisecond, leastBeat), mostBeat)
 }
 
 // Follow feeds a member that is not in the Raft configuration, from the entries that the replica keeps: nothing is queued
@@ -30,7 +40,7 @@ func (h handler) Follow(r *wire.FollowRequest, stream wire.Cluster_FollowServer)
 		s.Ended = "this member does not follow the log itself"
 		return stream.Send(&wire.FollowReply{Msg: &wire.FollowReply_Status{Status: s}})
 	}
-	f := feeder{g: h.g, stream: stream, at: r.GetApplied(), out: make(chan *wire.FollowReply), failed: make(chan error, 1)}
+	f := feeder{g: h.g, stream: stream, at: r.GetApplied(), beat: h.g.cfg.Timing.feedBeatFor(r), out: make(chan *wire.FollowReply), failed: make(chan error, 1)}
 	go f.send() // ends with the stream's context, which ends when the handler returns
 	return f.serve(stream.Context())
 }
@@ -40,6 +50,7 @@ type feeder struct {
 	g      *Group
 	stream wire.Cluster_FollowServer
 	at     uint64 // index that the member has when it has taken all
+	beat   time.Duration
 	out    chan *wire.FollowReply
 	failed chan error
 	told   *wire.FeedStatus
@@ -81,7 +92,7 @@ func (f *feeder) serve(ctx context.Context) error {
 	if err := f.say(ctx, ""); err != nil {
 		return err
 	}
-	beat := time.NewTicker(f.g.cfg.Timing.feedBeat())
+	beat := time.NewTicker(f.beat)
 	defer beat.Stop()
 	for {
 		moved := f.g.leaderChanged()

@@ -128,6 +128,7 @@ func (g *Group) reportFormer(l *leading) {
 func (l *leading) openedEvent(r state.Run) detect.Event {
 	seen, _ := l.g.seen.of(r.ID)
 	return detect.Event{
+		TTL:  l.g.leases().of(r).ttl,
 		Kind: detect.Opened, Run: detect.RunID(r.ID), OwnInterface: r.Open.GetOwnInterface(), Suspected: r.Suspected,
 		FormerLeader: seen.refused || r.Node() == l.former,
 	}

@@ -180,10 +180,10 @@ func (g *Group) AcquireFence(ctx context.Context, a Appointment) (Fence, error) 
 // lease has run out by this node's clock, counted from when it applied the entry that ended the holder, or nothing of the
 // holder is left (exclusion by lease, PROTOCOL.md 22). changed is closed when it may have become less. It does not block.
 func (g *Group) LeaseWait(a Appointment) (left time.Duration, changed <-chan struct{}) {
-	l := leases{ttl: g.cfg.Timing.TTL, fence: g.cfg.FenceTTL}
+	l := g.leases()
 	id, err := parseRun(a.Run)
 	if err != nil {
-		return max(l.ttl, l.fence), nil
+		return l.longest(), nil
 	}
 	return g.rep.leaseWait(a.Component, id, l)
 }

@@ -198,6 +198,7 @@ func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string)
 		Node: g.cfg.Node, Run: run.Bytes(), Home: g.home.id[:], NodeKey: g.home.publicKey(), Role: roleOf(g.cfg.Role),
 		GossipAddr: gossipAddr, ClusterAddr: g.clusterAddr, OwnInterface: ownInterface(gossipAddr) && ownInterface(g.clusterAddr),
 		Protocol: wire.Protocol, Details: g.cfg.Details, Components: g.components(),
+		TtlMs: millis(g.cfg.Timing.TTL), FenceTtlMs: millis(g.cfg.FenceTTL),
 	}
 	if g.wardenKnows(run) {
 		op.WardenKey = g.cfg.WardenKey

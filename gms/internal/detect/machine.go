@@ -18,7 +18,7 @@ const (
 
 // Settings of a machine.
 type Settings struct {
-	TTL       time.Duration // lease of a run; > 0
+	TTL       time.Duration // lease of a run that did not say its own; > 0
 	Tick      time.Duration // how often Tick events come; a tick later than TTL/4 counts as starvation
 	Glance    time.Duration // how long after it met a run without a session a leader pings it; default TTL/30, at most 100 ms
 	NoSession time.Duration // how long after its start a leader waits for a run's session before it probes; default TTL/3, at most 1 s
@@ -70,6 +70,8 @@ type Event struct {
 	OwnInterface bool // Opened: the run may be proven dead by its host's refusal
 	FormerLeader bool // Opened: the run led the group before this leader
 	Suspected    bool // Opened: the log holds it suspected
+
+	TTL time.Duration // Opened: the lease that the run reckons with; 0: Settings.TTL
 }
 
 // Act is what the leader is to do.
@@ -96,6 +98,7 @@ type Proposal struct {
 }
 
 type run struct {
+	ttl          time.Duration
 	ownInterface bool
 	formerLeader bool
 	suspected    bool
@@ -155,7 +158,12 @@ func (m *Machine) open(now time.Duration, e Event) {
 	if _, ok := m.runs[e.Run]; ok {
 		return
 	}
+	ttl := e.TTL
+	if ttl == 0 {
+		ttl = m.set.TTL
+	}
 	m.runs[e.Run] = &run{
+		ttl:          ttl,
 		ownInterface: e.OwnInterface, formerLeader: e.FormerLeader, suspected: e.Suspected,
 		since: now, brokeAt: now, nextProbe: now + m.set.NoSession, glance: now + m.set.Glance,
 	}
@@ -310,15 +318,15 @@ func (m *Machine) pinged(now time.Duration, r *run, e Event) []Proposal {
 // renewsByDetour tells that the run has been heard of since its stream to this leader ended: what refuses then is the way
 // to it, a firewall in between.
 func (m *Machine) renewsByDetour(now time.Duration, r *run) bool {
-	return r.since > r.brokeAt && now-r.since <= m.set.TTL
+	return r.since > r.brokeAt && now-r.since <= r.ttl
 }
 
 // tick looks at what only time shows. Starvation moves every run's count on by as much as the tick came late.
 func (m *Machine) tick(now time.Duration) []Proposal {
 	late := now - m.lastTick - m.set.Tick
 	m.lastTick = now
-	if late > m.set.TTL/4 {
-		for _, r := range m.runs {
+	for _, r := range m.runs {
+		if late > r.ttl/4 {
 			r.since += late
 		}
 	}
@@ -334,12 +342,12 @@ func (m *Machine) tickRun(now time.Duration, r *run, id RunID) []Proposal {
 		return nil
 	}
 	silent := now - r.since
-	if silent > 3*m.set.TTL || silent > m.set.TTL && r.gossipDead {
+	if silent > 3*r.ttl || silent > r.ttl && r.gossipDead {
 		r.closing = true
 		return []Proposal{{Act: Close, Run: id, Evidence: Lapsed, Why: "no renewal for " + silent.Round(time.Millisecond).String()}}
 	}
 	var ps []Proposal
-	if silent > m.set.TTL/2 {
+	if silent > r.ttl/2 {
 		ps = m.suspect(r, id, "its renewal is late")
 	}
 	if r.glance > 0 && now >= r.glance {

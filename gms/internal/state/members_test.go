@@ -185,6 +185,8 @@ func TestOpenRunIsBounded(t *testing.T) {
 		"no node":          func(o *wire.OpenRun) { o.Node = "" },
 		"long node":        func(o *wire.OpenRun) { o.Node = long },
 		"node is no text":  func(o *wire.OpenRun) { o.Node = "\xff" },
+		"long lease":       func(o *wire.OpenRun) { o.TtlMs = MaxLease + 1 },
+		"long fence lease": func(o *wire.OpenRun) { o.FenceTtlMs = MaxLease + 1 },
 		"short run":        func(o *wire.OpenRun) { o.Run = o.Run[:15] },
 		"zero run":         func(o *wire.OpenRun) { o.Run = make([]byte, 16) },
 		"no home":          func(o *wire.OpenRun) { o.Home = nil },

@@ -17,6 +17,7 @@ const (
 	MaxComponents = 64        // of a run
 	MaxDetails    = 8192      // bytes of a run's details, keys and values together
 	MaxOpenRun    = 128 << 10 // bytes of the whole description of a run, encoded
+	MaxLease      = 86400000  // milliseconds that a run's lease, or that of its fences, may last: a day
 	MaxClaims     = 1 << 16
 	MaxLocks      = 1 << 14
 )
@@ -91,6 +92,9 @@ func validOpenRun(c *wire.OpenRun) bool {
 	}
 	if len(c.GetGossipAddr()) > MaxName || len(c.GetClusterAddr()) > MaxName ||
 		!utf8.ValidString(c.GetGossipAddr()) || !utf8.ValidString(c.GetClusterAddr()) {
+		return false
+	}
+	if c.GetTtlMs() > MaxLease || c.GetFenceTtlMs() > MaxLease {
 		return false
 	}
 	if len(c.GetComponents()) > 0 && !works(c.GetRole()) || proto.Size(c) > MaxOpenRun {

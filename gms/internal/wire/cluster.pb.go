@@ -1777,7 +1777,8 @@ func (x *AnnounceReply) GetClosed() bool {
 
 type FollowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Applied       uint64                 `protobuf:"varint,1,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index of the last entry that the member has
+	Applied       uint64                 `protobuf:"varint,1,opt,name=applied,proto3" json:"applied,omitempty"`             // Raft index of the last entry that the member has
+	BeatMs        uint32                 `protobuf:"varint,2,opt,name=beat_ms,json=beatMs,proto3" json:"beat_ms,omitempty"` // the interval at which the member expects to hear from its feeder; 0: it did not say
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1815,6 +1816,13 @@ func (*FollowRequest) Descriptor() ([]byte, []int) {
 func (x *FollowRequest) GetApplied() uint64 {
 	if x != nil {
 		return x.Applied
+	}
+	return 0
+}
+
+func (x *FollowRequest) GetBeatMs() uint32 {
+	if x != nil {
+		return x.BeatMs
 	}
 	return 0
 }
@@ -2643,9 +2651,10 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
 	"\x06leader\x18\x03 \x01(\tR\x06leader\x12\x18\n" +
 	"\adecided\x18\x04 \x01(\bR\adecided\x12\x16\n" +
-	"\x06closed\x18\x05 \x01(\bR\x06closed\")\n" +
+	"\x06closed\x18\x05 \x01(\bR\x06closed\"B\n" +
 	"\rFollowRequest\x12\x18\n" +
-	"\aapplied\x18\x01 \x01(\x04R\aapplied\"\xbe\x01\n" +
+	"\aapplied\x18\x01 \x01(\x04R\aapplied\x12\x17\n" +
+	"\abeat_ms\x18\x02 \x01(\rR\x06beatMs\"\xbe\x01\n" +
 	"\vFollowReply\x12:\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x1c.fencepost.wire.SnapshotPartH\x00R\bsnapshot\x126\n" +
 	"\aentries\x18\x02 \x01(\v2\x1a.fencepost.wire.FedEntriesH\x00R\aentries\x124\n" +

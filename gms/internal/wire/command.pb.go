@@ -1406,7 +1406,9 @@ type OpenRun struct {
 	PrevEpoch     uint64                 `protobuf:"varint,11,opt,name=prev_epoch,json=prevEpoch,proto3" json:"prev_epoch,omitempty"`
 	Protocol      uint32                 `protobuf:"varint,12,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Details       map[string][]byte      `protobuf:"bytes,13,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Orders        []*CandidateOrder      `protobuf:"bytes,14,rep,name=orders,proto3" json:"orders,omitempty"` // of the leader's host app, for the run that this one closes
+	Orders        []*CandidateOrder      `protobuf:"bytes,14,rep,name=orders,proto3" json:"orders,omitempty"`                              // of the leader's host app, for the run that this one closes
+	TtlMs         uint32                 `protobuf:"varint,15,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`                  // the lease that the run reckons with, whoever leads; 0: it did not say
+	FenceTtlMs    uint32                 `protobuf:"varint,16,opt,name=fence_ttl_ms,json=fenceTtlMs,proto3" json:"fence_ttl_ms,omitempty"` // the same of fences that it holds
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1537,6 +1539,20 @@ func (x *OpenRun) GetOrders() []*CandidateOrder {
 		return x.Orders
 	}
 	return nil
+}
+
+func (x *OpenRun) GetTtlMs() uint32 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
+}
+
+func (x *OpenRun) GetFenceTtlMs() uint32 {
+	if x != nil {
+		return x.FenceTtlMs
+	}
+	return 0
 }
 
 type CandidateOrder struct {
@@ -3851,7 +3867,7 @@ const file_command_proto_rawDesc = "" +
 	"\tComponent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\bselector\x18\x02 \x01(\x0e2\x18.fencepost.wire.SelectorR\bselector\x127\n" +
-	"\texclusion\x18\x03 \x01(\x0e2\x19.fencepost.wire.ExclusionR\texclusion\"\xba\x04\n" +
+	"\texclusion\x18\x03 \x01(\x0e2\x19.fencepost.wire.ExclusionR\texclusion\"\xf3\x04\n" +
 	"\aOpenRun\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\fR\x03run\x12\x12\n" +
@@ -3872,7 +3888,10 @@ const file_command_proto_rawDesc = "" +
 	"prev_epoch\x18\v \x01(\x04R\tprevEpoch\x12\x1a\n" +
 	"\bprotocol\x18\f \x01(\rR\bprotocol\x12>\n" +
 	"\adetails\x18\r \x03(\v2$.fencepost.wire.OpenRun.DetailsEntryR\adetails\x126\n" +
-	"\x06orders\x18\x0e \x03(\v2\x1e.fencepost.wire.CandidateOrderR\x06orders\x1a:\n" +
+	"\x06orders\x18\x0e \x03(\v2\x1e.fencepost.wire.CandidateOrderR\x06orders\x12\x15\n" +
+	"\x06ttl_ms\x18\x0f \x01(\rR\x05ttlMs\x12 \n" +
+	"\ffence_ttl_ms\x18\x10 \x01(\rR\n" +
+	"fenceTtlMs\x1a:\n" +
 	"\fDetailsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"B\n" +
