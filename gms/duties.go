@@ -7,7 +7,7 @@
 //
 //	R1   a heartbeat beside the main loop raises the term     no heartbeat handler: TestR01AnOldLeaderStampsNoTermThatItNeverWon; replicas are compared: TestAudits, TestReplicaThatDivergesEndsTheGroup
 //	R2   a failed hand-over of leadership blocks for ever     only Stop hands over, within a second, and Raft ends after it: TestTransferLeadership, TestStopWithoutAQuorumIsBounded
-//	R3   a follower is never replicated to again              one call in flight: TestR03AFollowerIsReplicatedToAfterARejection; alarm on who stands still: TestAFollowerThatStandsStillIsAnAlarm
+//	R3   a follower is never replicated to again              one call in flight: TestR03AFollowerIsReplicatedToAfterARejection; alarm on who stands still, in its log or in what it applies: TestAFollowerThatStandsStillIsAnAlarm
 //	R4   the leader's disk hangs and nobody is elected        a watch on each write, silence both ways, ErrDiskStalled: TestStalledDiskMakesSilent, TestStalledDisk
 //	R5   a vote is two writes                                 one key: TestR05AVoteIsOneWrite, TestVoteSurvivesPowerCutWhole
 //	R6   the outcome of a command is unknown                  request ids and a table of answers: TestRule21_ARepeatIsAnsweredIdenticallyAndChangesNothing, TestRule21_TheSameRequestIsRepeatedUntilItIsKnown
@@ -40,7 +40,7 @@
 //	R33  large entries hold up heartbeats                     at most 512 KiB: TestProposalLimits, TestBatcherBounds
 //	R34  a leader is removed under load                       TestLeaderRemovesItselfUnderLoad
 //	W1   the log's file only grows                            raft-wal frees whole segments and has no list of free pages; v0.4 is pinned
-//	W2   a log does not open after its end was taken back     TestDiskLogIsOpenedAfterItsEndWasTakenBack, TestDiskSurvivesKills
+//	W2   a log does not open after its end was taken back     TestDiskLogIsReadAfterItsEndWasTakenBack, TestDiskSurvivesKills
 //	W3   a second process waits for the lock for ever         a bounded wait that says so: TestDiskIsOpenedByOne, TestHomeHasOneProcess
 //	M1   a delegate blocks the library                        they copy and enqueue: TestSlowReaderHoldsNothingUp
 //	M2   Members hands out live state                         TestMembersAreCopies

@@ -13,7 +13,7 @@
 //     answers: the process is gone ([Refused]). A former leader had no stream to the present one; there a majority of
 //     the voters must have seen the refusal.
 //     So does the obituary of the run's own warden, when nobody answers a ping sent after it ([Buried]).
-//   - Silence acts in seconds. No renewal for the TTL while gossip holds the run dead, or for three TTLs whatever gossip
+//   - Silence acts in seconds. No renewal for the run's own TTL while gossip holds it dead, or for three TTLs whatever gossip
 //     says ([Lapsed]). Time in which the leader itself was starved or suspended does not count, and a new leader begins
 //     every run's TTL anew.
 //   - Everything less is suspicion: it is told, and withdrawn, and closes nobody. A firewall that resets one port, a
