@@ -132,8 +132,10 @@ func TestRecoveryConflict(t *testing.T) {
 	}()
 	<-reached
 	primary.Exec(t, s.Database(), `DROP TABLE events CASCADE`)
-	await(t, "replay to have ended the dump", func() bool {
-		return standby.Text(t, "postgres", `SELECT coalesce(sum(confl_lock + confl_snapshot), 0) FROM pg_stat_database_conflicts`) != "0"
+	// The dump's backend is told at once, and ends when it does not wait for us to read.
+	await(t, "replay to meet the dump", func() bool {
+		return standby.Text(t, "postgres", `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event_type = 'Lock')
+			OR (SELECT sum(confl_lock + confl_snapshot) > 0 FROM pg_stat_database_conflicts)`) == "true"
 	})
 	close(goOn)
 	err = <-failed
