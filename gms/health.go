@@ -65,14 +65,17 @@ func (g *Group) Health() Health {
 	g.mu.Lock()
 	gos, stand := g.gos, g.standstill
 	g.mu.Unlock()
-	h := Health{Leads: g.leadingNow() != nil, idleTooLong: standingTooLong + g.cfg.Timing.TTL}
+	h := Health{Leads: g.leadingNow() != nil}
 	if gos != nil {
 		h.addGossip(gos.Health())
 	}
 	if g.consensusRuns() {
 		g.addConsensus(&h, stand)
 	}
-	g.rep.read(func(m *state.Machine) { h.Unrecovered = unrecovered(m) })
+	g.rep.read(func(m *state.Machine) {
+		h.Unrecovered = unrecovered(m)
+		h.idleTooLong = standingTooLong + g.leases().longestOf(m) // whoever renews most seldom
+	})
 	h.Alarms = h.alarms(time.Now())
 	return h
 }

@@ -76,6 +76,12 @@ func TestTheOldestUnrecoveredFailureIsKnown(t *testing.T) {
 	if h := g.Health(); !h.Unrecovered.IsZero() {
 		t.Errorf("with nothing to recover: %v", h.Unrecovered)
 	}
+	patient := openCommand(9, "n9", 0)
+	patient.GetOpenRun().TtlMs = 60000
+	g.must(patient)
+	if h := g.Health(); h.idleTooLong != standingTooLong+time.Minute {
+		t.Errorf("who renews each 20 s is idle after %v", h.idleTooLong)
+	}
 	closed := time.UnixMilli(1234567)
 	g.applyAt(closed, closeCommand(2, "n2", wire.Evidence_EVIDENCE_OPERATOR))
 	g.applyAt(closed.Add(time.Hour), closeCommand(3, "n3", wire.Evidence_EVIDENCE_OPERATOR))
