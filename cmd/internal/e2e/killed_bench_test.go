@@ -87,15 +87,18 @@ func (c *cluster) logSizes() map[string]int64 {
 // raisedAfter is when the fence on the backups of a run was raised, by the log of the node that raised it.
 func (c *cluster) raisedAfter(run string, from map[string]int64) (at time.Time) {
 	c.t.Helper()
-	c.until("the fence on "+run+" is raised", func() bool {
+	for {
+		select { // seldom: whoever reads the logs meanwhile takes the processors from those that recover
+		case <-c.ctx.Done():
+			c.t.Fatalf("waited in vain until the fence on %s is raised", run)
+		case <-time.After(200 * time.Millisecond):
+		}
 		for _, name := range c.names {
 			if at = raisedIn(c.proc(name).log, from[name], run, name); !at.IsZero() {
-				return true
+				return at
 			}
 		}
-		return false
-	})
-	return at
+	}
 }
 
 func raisedIn(path string, from int64, run, node string) time.Time {
