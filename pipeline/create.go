@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/processor"
 	"github.com/fencepost/fencepost/pipeline/source"
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -165,7 +166,7 @@ func (a *attempt) manifest(info source.Info, objects []Object, u *upload) Manife
 	}
 	return a.cfg.Signer.sign(Manifest{
 		Format: manifestFormat, Backup: a.row().Backup, Token: a.guard.Token, Database: a.row().Database, Source: info,
-		AsOf: info.AsOf, Created: a.cfg.Now().UTC(), Objects: objects, Processors: names, Writer: a.cfg.Writer,
+		AsOf: info.AsOf, Created: a.cfg.Now().UTC(), Objects: objects, Processors: names, Kit: processor.KitID(u.chain), Writer: a.cfg.Writer,
 	})
 }
 

@@ -22,6 +22,7 @@ const (
 	maxObjects       = 64
 	maxProcessors    = 16
 	maxDatabaseBytes = 1024
+	maxKitBytes      = 256
 )
 
 // Manifest is the self-description of one attempt in one storage. Its creation, last and only if absent, is the commit
@@ -38,6 +39,7 @@ type Manifest struct {
 	Created    time.Time   `json:"created"`
 	Objects    []Object    `json:"objects,omitempty"`    // in the order in which they are restored
 	Processors []string    `json:"processors,omitempty"` // in the order in which they were applied
+	Kit        string      `json:"kit,omitempty"`        // fingerprint of the keys that read it (processor.KitID)
 	Writer     string      `json:"writer,omitempty"`     // version of the program
 
 	// Who has made it; all empty when it is not signed.
@@ -117,6 +119,8 @@ func (m Manifest) check() error {
 		return fmt.Errorf("token %d is out of bounds", m.Token)
 	case len(m.Database) > maxDatabaseBytes:
 		return fmt.Errorf("name of the database has %d bytes", len(m.Database))
+	case len(m.Kit) > maxKitBytes:
+		return fmt.Errorf("id of the kit has %d bytes", len(m.Kit))
 	case len(m.Processors) > maxProcessors:
 		return fmt.Errorf("%d processors, at most %d", len(m.Processors), maxProcessors)
 	case len(m.Objects) > maxObjects:

@@ -24,7 +24,7 @@ func goodManifest() Manifest {
 			{Name: source.PartData, RawBytes: 10, RawSHA256: sum, StoredBytes: 5, StoredSHA256: sum},
 			{Name: source.PartDatabase, RawBytes: 3, RawSHA256: sum, StoredBytes: 2, StoredSHA256: sum},
 		},
-		Processors: []string{"zstd", "age"}, Writer: "v1",
+		Processors: []string{"zstd", "age"}, Kit: "0123456789abcdef", Writer: "v1",
 	}
 }
 
@@ -54,6 +54,7 @@ func TestManifestIsStrict(t *testing.T) {
 		"no objects":     func(m *Manifest) { m.Objects = nil },
 		"no data":        func(m *Manifest) { m.Objects = m.Objects[1:] },
 		"twice":          func(m *Manifest) { m.Objects = append(m.Objects, m.Objects[0]) },
+		"kit":            func(m *Manifest) { m.Kit = strings.Repeat("k", 300) },
 		"slash":          func(m *Manifest) { m.Objects[1].Name = "a/b" },
 		"itself":         func(m *Manifest) { m.Objects[1].Name = manifestName },
 		"negative":       func(m *Manifest) { m.Objects[0].RawBytes = -1 },

@@ -3,6 +3,7 @@ package processor
 import (
 	"errors"
 	"io"
+	"strings"
 )
 
 // Errors a caller branches on. Implementations wrap them.
@@ -35,4 +36,24 @@ type Processor interface {
 	// follows; a cut stream is ErrTruncated, never a clean end. Unwrap may read the stream's header from r, and then
 	// answers with what is wrong with it. Close releases resources and does not close r.
 	Unwrap(r io.Reader) (io.ReadCloser, error)
+}
+
+// Keyed is a Processor whose streams are opened by keys.
+type Keyed interface {
+	Processor
+	// KitID is a fingerprint of the public side of the keys, in their order: the same wherever the same is configured. It
+	// gives nothing away. Empty: there is none that would not.
+	KitID() string
+}
+
+// KitID is the fingerprint of what is needed to read what ps have written, at least as far as keys go; empty when no keys
+// are needed, or they have none.
+func KitID(ps []Processor) string {
+	var ids []string
+	for _, p := range ps {
+		if k, ok := p.(Keyed); ok && k.KitID() != "" {
+			ids = append(ids, k.KitID())
+		}
+	}
+	return strings.Join(ids, "+")
 }

@@ -56,8 +56,8 @@ func (r *root) kitCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check KIT",
 		Short: "Try whether a kit would do today",
-		Long: "Open a kit, reach its storages with it, and open the newest backup of each database with its keys. Nothing is written\n" +
-			"to a storage. The exit code is 1 when no storage of the kit would do.",
+		Long: "Open a kit, reach its storages with it, and open the newest backup of each database with its keys; and say which\n" +
+			"older ones need another kit. Nothing is written to a storage. The exit code is 1 when no storage of the kit would do.",
 		Args: arguments(1, 1),
 	}
 	phrase := passphraseFlag(cmd)
@@ -166,6 +166,9 @@ type kitOutput struct {
 
 func (o kitOutput) text(w io.Writer, _ time.Time) {
 	fmt.Fprintf(w, "%s holds %s.\n", o.Kit, strings.Join(o.Files, ", "))
+	if o.ID != "" {
+		fmt.Fprintf(w, "Its id is %s: backups name the kit that they need.\n", o.ID)
+	}
 	for _, warning := range o.Warnings {
 		fmt.Fprintf(w, "Note: %s\n", printable(warning))
 	}
@@ -181,6 +184,18 @@ func (o kitCheckOutput) text(w io.Writer, now time.Time) {
 		t.rows = append(t.rows, []string{s.Storage, number(s.Backups), ago(s.Newest, now), s.Problem})
 	}
 	t.write(w)
+	if o.ID != "" {
+		fmt.Fprintf(w, "The kit's id is %s.\n", printable(o.ID))
+	}
+	for _, s := range o.Storages {
+		for _, c := range s.Closed {
+			kit := "a kit that they do not name"
+			if c.Kit != "" {
+				kit = "the kit " + c.Kit
+			}
+			fmt.Fprintf(w, "Not read by this kit: %d backups of %s in %s, up to %s; they need %s.\n", c.Backups, printable(c.Database), printable(s.Storage), printable(c.Newest), printable(kit))
+		}
+	}
 }
 
 // kitOpenOutput is a kit that was unpacked.

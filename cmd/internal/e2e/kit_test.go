@@ -33,7 +33,8 @@ func TestKit(t *testing.T) {
 		return string(out), err
 	}
 	kit := filepath.Join(away, "kit.age")
-	if out, err := run(nil, "kit", "make", kit, "--config", c.file("n1"), "--passphrase-file", phrase); err != nil || !strings.Contains(out, "keys/identity_file") {
+	out, err := run(nil, "kit", "make", kit, "--config", c.file("n1"), "--passphrase-file", phrase)
+	if err != nil || !strings.Contains(out, "keys/identity_file") {
 		t.Fatalf("%s%v", out, err)
 	}
 	sealed, err := os.ReadFile(kit)
@@ -49,6 +50,25 @@ func TestKit(t *testing.T) {
 	}
 	if out, err := run(nil, "kit", "make", kit, "--config", c.file("n1"), "--passphrase-file", phrase); err == nil {
 		t.Errorf("a kit was overwritten: %s", out)
+	}
+	id := c.manifest("a").Kit
+	if id == "" || !strings.Contains(out, "Its id is "+id) {
+		t.Errorf("the manifest names the kit %q: %s", id, out)
+	}
+	text, err := os.ReadFile(c.file("n1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherRecipient, otherIdentity := ageKey(t)
+	otherConfig, other := filepath.Join(away, "other.yaml"), filepath.Join(away, "other.age")
+	if err := os.WriteFile(otherConfig, []byte(strings.NewReplacer(recipient, otherRecipient, identity, otherIdentity).Replace(string(text))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(nil, "kit", "make", other, "--config", otherConfig, "--passphrase-file", phrase); err != nil {
+		t.Fatalf("%s%v", out, err)
+	}
+	if out, err := run(nil, "kit", "check", other, "--passphrase-file", phrase); err == nil || !strings.Contains(out, "Not read by this kit: 1 backups of shop in a, up to "+b.ID+"; they need the kit "+id) {
+		t.Errorf("with the kit of other keys: %s%v", out, err)
 	}
 
 	c.end()
@@ -82,7 +102,7 @@ func TestKit(t *testing.T) {
 	}
 	name := fmt.Sprintf("kit %d", time.Now().UnixNano())
 	c.targets = append(c.targets, name)
-	out, err := run([]string{"DSN=" + pg.Server(t).DSN("postgres")}, "storage", "restore", "a", b.ID, "--database", "shop", "--as", name, "--config", config, "--signers", signers)
+	out, err = run([]string{"DSN=" + pg.Server(t).DSN("postgres")}, "storage", "restore", "a", b.ID, "--database", "shop", "--as", name, "--config", config, "--signers", signers)
 	if err != nil {
 		t.Fatalf("%s%v", out, err)
 	}

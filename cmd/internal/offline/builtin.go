@@ -109,7 +109,7 @@ func OpenProcessor(p configs.Processor) (processor.Processor, error) {
 		keys, err := age.Load(age.Files{
 			Recipients: p.Recipients, RecipientsFile: p.RecipientsFile, Identity: p.IdentityFile, Passphrase: p.PassphraseFile,
 		})
-		return placed{age.New(age.Options{Keys: keys}), p.Precedence}, err
+		return placedKeyed{placed{age.New(age.Options{Keys: keys}), p.Precedence}}, err
 	}
 	return nil, fmt.Errorf("kind %q is unknown", p.Kind)
 }
@@ -121,6 +121,12 @@ type placed struct {
 }
 
 func (p placed) Precedence() int { return p.precedence }
+
+// placedKeyed is a placed one that has keys.
+type placedKeyed struct{ placed }
+
+// KitID implements processor.Keyed.
+func (p placedKeyed) KitID() string { return processor.KitID([]processor.Processor{p.Processor}) }
 
 // Known adds to the configured processors those that may be met in manifests all the same. One without keys is known too:
 // it says that it lacks them, which is more than that nobody knows it.

@@ -25,11 +25,13 @@ import (
 //	keys/…         identities and passphrases that backups are decrypted with
 //	secrets/…      credentials of the storages
 //	signers.json   whose manifests are believed
+//	kit.id         the id of what the kit reads, as manifests name it; absent when nothing is encrypted, or by a passphrase
 
 // Names in a kit.
 const (
 	kitSteps  = "STEPS.txt"
 	kitConfig = "restore.yaml"
+	kitID     = "kit.id"
 	kitDir    = "@DIR@"
 )
 
@@ -49,6 +51,7 @@ type KitOptions struct {
 
 // KitContent tells what is in a kit.
 type KitContent struct {
+	ID       string   `json:"id,omitempty"` // as the manifests name it that need it (processor.KitID)
 	Files    []string `json:"files"`
 	Storages []string `json:"storages"`
 	Warnings []string `json:"warnings"` // what a restore by the kit will lack

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/configs"
@@ -14,6 +15,7 @@ import (
 
 // KitCheck is what a kit can do today.
 type KitCheck struct {
+	ID       string            `json:"id,omitempty"` // of the kit
 	Files    []string          `json:"files"`
 	Storages []KitCheckStorage `json:"storages"`
 	Good     bool              `json:"good"` // from at least one storage every database can be restored that has a backup there
@@ -25,9 +27,12 @@ type KitCheckStorage struct {
 	Backups int        `json:"backups"`          // whole ones, whose manifests are believed
 	Newest  *time.Time `json:"newest,omitempty"` // of whatever database
 	Problem string     `json:"problem,omitempty"`
+	// Closed are backups that the kit has no key for. Older ones are no Problem as long as it opens the newest.
+	Closed []pipeline.Closed `json:"closed"`
 }
 
-// CheckKit opens a kit, reaches each of its storages, and opens the newest backup of each database with the kit's keys. It
+// CheckKit opens a kit, reaches each of its storages, and opens the newest backup of each database with the kit's keys, and
+// one of each other kit that manifests name: what this one cannot read is told by the id of the kit that can. It
 // writes to no storage. The kit is unpacked for that into a directory of its own below tmp ("": the system's), which
 // nobody else can read and which is removed again.
 func CheckKit(ctx context.Context, kit, passphrase, tmp string) (check KitCheck, err error) {
@@ -46,6 +51,9 @@ func CheckKit(ctx context.Context, kit, passphrase, tmp string) (check KitCheck,
 	}
 	for _, f := range files {
 		check.Files = append(check.Files, f.name)
+		if f.name == kitID {
+			check.ID = strings.TrimSpace(f.text)
+		}
 	}
 	names, err := storagesIn(config)
 	if err != nil {
@@ -81,7 +89,7 @@ func signersOf(config string) string {
 }
 
 func checkShelf(ctx context.Context, o ShelfOptions) KitCheckStorage {
-	out := KitCheckStorage{Storage: o.Storage}
+	out := KitCheckStorage{Storage: o.Storage, Closed: []pipeline.Closed{}}
 	o.AcceptForeign = o.Signers == "" // then a restore has to say so too
 	shelf, err := OpenShelf(o)
 	if err != nil {
@@ -103,6 +111,12 @@ func checkShelf(ctx context.Context, o ShelfOptions) KitCheckStorage {
 	if len(list) == 0 {
 		out.Problem = "it holds no backup that this kit believes"
 	}
+	closed, err := pipeline.ClosedOf(ctx, shelf.catalog, list)
+	if err != nil {
+		out.Problem = err.Error()
+		return out
+	}
+	out.Closed = append(out.Closed, closed...)
 	for database, id := range newest {
 		if err := pipeline.Opens(ctx, shelf.catalog, id); err != nil {
 			out.Problem = fmt.Sprintf("backup %s of database %s: %v", id, database, err)

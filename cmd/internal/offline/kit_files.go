@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/configs"
+	"github.com/fencepost/fencepost/pipeline/processor"
 )
 
 // kitFiles are the files of a kit for a configuration. It reads the keys and secrets that this refers to.
@@ -32,6 +33,9 @@ func kitFiles(c configs.Config, now time.Time) ([]kitFile, KitContent, error) {
 		k.warn("the node's home has no %s: restores will need --accept-foreign (start the node once, then make the kit again)", SignersName)
 	default:
 		return nil, k.content, fmt.Errorf("read the list of signers: %w", err)
+	}
+	if k.content.ID != "" {
+		k.file(kitID, k.content.ID+"\n")
 	}
 	files := append([]kitFile{{kitSteps, steps(c, k.content, now)}, {kitConfig, k.config.String()}}, k.files...)
 	for _, f := range files {
@@ -74,6 +78,11 @@ func (k *kitMaker) processors(list []configs.Processor) error {
 			}
 			name := "keys/" + key.setting
 			k.file(name, string(text))
+			made, err := OpenProcessor(p)
+			if err != nil {
+				return fmt.Errorf("processors[%d] %s: %w", i, p.Kind, err)
+			}
+			k.content.ID = processor.KitID([]processor.Processor{made})
 			k.line("processors:\n  - kind: age\n    restore_only: true\n    %s: %s", key.setting, quote(kitDir+"/"+name))
 			return nil
 		}
@@ -159,6 +168,9 @@ func steps(c configs.Config, content KitContent, now time.Time) string {
 	say("How to restore the databases of group %s\n", c.Group)
 	say("This kit was made on %s. You need: this file's passphrase (you have it, or you would not read", now.UTC().Format(time.DateOnly))
 	say("this), a PostgreSQL server with its client programs, and the program fencepost.\n")
+	if content.ID != "" {
+		say("Its id is %s: manifests name the kit that their backup needs (kit).\n", content.ID)
+	}
 	say("1. Unpack the kit, if it is not:   fencepost kit open KIT --dir here")
 	say("2. Say where the server is:        export DSN=postgres://USER:PASSWORD@HOST/postgres")
 	say("3. See what there is:              fencepost storage list %s --config here/%s --signers here/%s", first(content.Storages), kitConfig, SignersName)

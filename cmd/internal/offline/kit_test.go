@@ -24,7 +24,7 @@ func kitConfig4(t *testing.T, processors string) string {
 		}
 		return path
 	}
-	id := write("id", "# a key\nAGE-SECRET-KEY-1QQPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQ\n")
+	id := write("id", "# a key\nAGE-SECRET-KEY-1V970FWV4LK7V6XDPJSYT8SZ4Y0EXDQXZAM2HD5DMW8EYK4D8JRMQUA0PAE\n")
 	return write("n.yaml", `node: n1
 home: `+filepath.Join(dir, "home")+`
 group: shop
@@ -80,6 +80,9 @@ func TestKitHoldsWhatIsNeeded(t *testing.T) {
 		if s != want.Storages[i] {
 			t.Errorf("storage %+v, want %+v", s, want.Storages[i])
 		}
+	}
+	if id, err := os.ReadFile(filepath.Join(dir, "kit.id")); err != nil || len(content.ID) != 16 || string(id) != content.ID+"\n" {
+		t.Errorf("the id: %q, of which the kit holds %q, %v", content.ID, id, err)
 	}
 	if key, err := os.ReadFile(filepath.Join(dir, "keys", "identity_file")); err != nil || !strings.Contains(string(key), "AGE-SECRET-KEY") {
 		t.Errorf("the identity: %v", err)

@@ -45,6 +45,7 @@ type Keys struct{ *held }
 type held struct {
 	recipients []age.Recipient
 	identities []age.Identity
+	public     []string // texts of the recipients, in order, without comments
 }
 
 // String hides the keys.
@@ -65,7 +66,7 @@ func Load(f Files) (Keys, error) {
 		if err != nil {
 			return Keys{}, fmt.Errorf("recipient %d: %w", i+1, err)
 		}
-		k.recipients = append(k.recipients, r)
+		k.addRecipient(r, text)
 	}
 	for _, load := range []struct {
 		path string
@@ -101,7 +102,7 @@ func (k *held) addRecipients(path string) error {
 		if err != nil {
 			return fmt.Errorf("recipients file %s, line %d: %w", path, n, err)
 		}
-		k.recipients = append(k.recipients, r)
+		k.addRecipient(r, line)
 		found = true
 	}
 	if err := lines.Err(); err != nil {
