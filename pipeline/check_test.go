@@ -153,7 +153,7 @@ func TestCheckWhileABackupRuns(t *testing.T) {
 }
 
 // A ledger that has lost everything learns it from the storages: what is whole, trusted and the newest, with its copies.
-func TestRebuildCatalog(t *testing.T) {
+func TestRule28_RebuildCatalog(t *testing.T) {
 	inRig(t, func(r *rig) {
 		n1 := signerOf("c1", "n1")
 		node := r.start("n1", func(c *Config) {

@@ -46,7 +46,7 @@ func (a *asked) Backup(ctx context.Context, id string) (ledger.Backup, error) {
 }
 
 // PROTOCOL.md 23: a recoverer shuts its predecessors out before it looks at anything.
-func TestRecoverShutsOutFirst(t *testing.T) {
+func TestRule23_RecoverShutsOutFirst(t *testing.T) {
 	inRig(t, func(r *rig) {
 		hook, reached, _ := blockAt(0)
 		r.server.onWrite = hook

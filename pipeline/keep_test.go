@@ -116,7 +116,7 @@ func TestUndelete(t *testing.T) {
 }
 
 // PROTOCOL.md 29: once the entry says deleting neither a cancel nor a dead node brings the backup back.
-func TestDeletingIsNotTakenBack(t *testing.T) {
+func TestRule29_DeletingIsNotTakenBack(t *testing.T) {
 	inRig(t, func(r *rig) {
 		keeper, b := r.kept(2)
 		keeper.kill(0)
@@ -180,7 +180,7 @@ func TestDeleteWaitsForAStorage(t *testing.T) {
 }
 
 // What retention planned is asked again where it takes effect: a pin, or another backup that went, saves it.
-func TestRetentionIsAskedAgain(t *testing.T) {
+func TestRule30_RetentionIsAskedAgain(t *testing.T) {
 	inRig(t, func(r *rig) {
 		keeper, b := r.kept(3)
 		keeper.w.Stop()

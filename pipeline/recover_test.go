@@ -75,7 +75,7 @@ func TestRecoverFromCreating(t *testing.T) {
 
 // The owner is paused just before its manifests, its run is closed, and it goes on after its successor has finished: the
 // tombstone refuses its manifest, its ledger write is fenced, and its void objects are gone.
-func TestZombieBeforeManifest(t *testing.T) {
+func TestRule26_ZombieBeforeManifest(t *testing.T) {
 	inRig(t, func(r *rig) {
 		g1, g2 := storagetest.NewGate(), storagetest.NewGate()
 		zombie := r.start("n1", nil, faults{
@@ -116,7 +116,7 @@ func TestZombieBeforeManifest(t *testing.T) {
 }
 
 // The owner is paused in the middle of its upload; what it stores after its successor's clean-up is refused or void.
-func TestZombieInUpload(t *testing.T) {
+func TestRule27_ZombieInUpload(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.server.set("shop", patternOf(3<<20))
 		hook, reached, goOn := blockAt(2 << 20)

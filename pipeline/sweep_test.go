@@ -19,7 +19,7 @@ func (r *rig) put(disk, name string) {
 	r.must(err)
 }
 
-func TestSweep(t *testing.T) {
+func TestRule28_Sweep(t *testing.T) {
 	inRig(t, func(r *rig) {
 		b := r.filled()
 		old := b.Token - 3

@@ -18,12 +18,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestConformance(t *testing.T) {
-	ledgertest.Run(t, func(t *testing.T) (ledger.Ledger, ledgertest.Group) {
-		led, store := open(t, embedded.Config{})
-		return led, store
-	})
+func newLedger(t *testing.T) (ledger.Ledger, ledgertest.Group) {
+	led, store := open(t, embedded.Config{})
+	return led, store
 }
+
+func TestConformance(t *testing.T) { ledgertest.Run(t, newLedger) }
 
 func open(t *testing.T, cfg embedded.Config) (*embedded.Ledger, *embeddedtest.Store) {
 	t.Helper()
@@ -107,7 +107,7 @@ func TestLostAnswer(t *testing.T) {
 }
 
 // A transaction that a paused owner had ready is refused when it arrives after the close of its run.
-func TestLateTransactionIsRefused(t *testing.T) {
+func TestRule24_ALateTransactionIsRefused(t *testing.T) {
 	led, store := open(t, embedded.Config{})
 	g, row := take(t, led, store, "t1")
 	ready, resume := make(chan struct{}), make(chan struct{})

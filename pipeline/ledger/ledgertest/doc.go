@@ -1,5 +1,5 @@
 // Package ledgertest holds what every ledger is tested with: Run, the conformance suite of the contract in package
-// ledger. A ledger's own tests bring the group that it lives in: something whose runs, claims and fences a test controls
+// ledger, and Rule, its cases of one rule of PROTOCOL.md, for a test that is named after the rule. A ledger's own tests bring the group that it lives in: something whose runs, claims and fences a test controls
 // (for the embedded ledger that is embeddedtest.Store).
 //
 //	func TestConformance(t *testing.T) {

@@ -12,38 +12,64 @@ import (
 // Factory makes an empty ledger and the group that it belongs to. It registers clean-ups with t.
 type Factory func(t *testing.T) (ledger.Ledger, Group)
 
-// Run tests the contract of package ledger against what factory makes.
-func Run(t *testing.T, factory Factory) {
-	for _, c := range []struct {
-		name string
-		test func(*bench)
-	}{
-		{"PlanOnce", planOnce},
-		{"ListsNewestFirst", listsNewestFirst},
-		{"TakeRaisesTokenAndAttempt", takeRaises},
-		{"TakesRace", takesRace},
-		{"OldTokenWritesNothing", oldToken},
-		{"WrongClaimWritesNothing", wrongClaim},
-		{"ClosedRunWritesNothing", closedRun},
-		{"EarlierRecovererWritesNothing", earlierRecoverer},
-		{"FinalIsNeverLeft", finalStays},
-		{"CompletedOnce", completedOnce},
-		{"BackupStates", backupStates},
-		{"ChangeIsAllOrNothing", allOrNothing},
-		{"CancelOrFinish", cancelOrFinish},
-		{"CancelSurvivesWrites", cancelSurvives},
-		{"PlannedAgainKeepsToken", plannedAgain},
-		{"SixteenWriters", sixteenWriters},
-		{"WatchHints", watchHints},
-		{"OnlyOneInFlight", onlyOneInFlight},
-		{"FlightsRace", flightsRace},
-		{"DeletesAreChecked", deletesAreChecked},
-		{"TwoDeletesRace", twoDeletesRace},
-		{"EditsKeepAndAreKept", editsKeepAndAreKept},
-		{"Pages", pages},
-		{"ErrorsComeUntilHandled", errorsComeUntilHandled},
-		{"Imports", imports},
-	} {
+// oneCase is one case of the suite.
+type oneCase struct {
+	name string
+	rule int // of PROTOCOL.md, which it is the test of; 0: of the contract only
+	test func(*bench)
+}
+
+var suite = []oneCase{
+	{"PlanOnce", 0, planOnce},
+	{"ListsNewestFirst", 0, listsNewestFirst},
+	{"WrongClaimWritesNothing", 0, wrongClaim},
+	{"FinalIsNeverLeft", 0, finalStays},
+	{"CompletedOnce", 0, completedOnce},
+	{"BackupStates", 0, backupStates},
+	{"ChangeIsAllOrNothing", 0, allOrNothing},
+	{"CancelOrFinish", 0, cancelOrFinish},
+	{"CancelSurvivesWrites", 0, cancelSurvives},
+	{"SixteenWriters", 0, sixteenWriters},
+	{"WatchHints", 0, watchHints},
+	{"OnlyOneInFlight", 0, onlyOneInFlight},
+	{"FlightsRace", 0, flightsRace},
+	{"EditsKeepAndAreKept", 0, editsKeepAndAreKept},
+	{"Pages", 0, pages},
+	{"ErrorsComeUntilHandled", 0, errorsComeUntilHandled},
+	{"Imports", 0, imports},
+
+	{"ClosedRunWritesNothing", 23, closedRun},
+	{"EarlierRecovererWritesNothing", 23, earlierRecoverer},
+	{"ShutOutAmidWrites", 24, shutOutAmidWrites},
+	{"TakesRace", 25, takesRace},
+	{"OldTokenWritesNothing", 25, oldToken},
+	{"WhatIsLeftIsKnown", 26, leftIsKnown},
+	{"TakeRaisesTokenAndAttempt", 27, takeRaises},
+	{"PlannedAgainKeepsToken", 27, plannedAgain},
+	{"GoneIsKept", 28, goneIsKept},
+	{"DeletingStays", 29, deletingStays},
+	{"DeletesAreChecked", 30, deletesAreChecked},
+	{"TwoDeletesRace", 30, twoDeletesRace},
+}
+
+// Run tests the contract of package ledger against what factory makes, but for the rules that Rule tests.
+func Run(t *testing.T, factory Factory) { run(t, factory, 0) }
+
+// Rule tests one rule of PROTOCOL.md, 23 to 30, against what factory makes.
+func Rule(t *testing.T, n int, factory Factory) {
+	t.Helper()
+	if n == 0 || run(t, factory, n) == 0 {
+		t.Fatalf("the suite has no case of rule %d", n)
+	}
+}
+
+func run(t *testing.T, factory Factory, rule int) (ran int) {
+	t.Helper()
+	for _, c := range suite {
+		if c.rule != rule {
+			continue
+		}
+		ran++
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
@@ -54,6 +80,7 @@ func Run(t *testing.T, factory Factory) {
 			c.test(&bench{T: t, ctx: ctx, led: led, group: group})
 		})
 	}
+	return ran
 }
 
 // bench is one test with its ledger.

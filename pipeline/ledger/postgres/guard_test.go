@@ -35,7 +35,7 @@ func paused(l *Ledger, stage string) (reached chan struct{}, resume func()) {
 const sharedLocks = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
 // The guard is read after the lock was given: a write that waited for a shut-out sees what it did.
-func TestGuardIsReadUnderTheLock(t *testing.T) {
+func TestRule24_GuardIsReadUnderTheLock(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "aa")
@@ -52,7 +52,7 @@ func TestGuardIsReadUnderTheLock(t *testing.T) {
 
 // A writer that has read "not shut out" and is stopped before it writes: the shut-out ends its session, and what it writes
 // later takes no effect. This is where a plain reading of the guard row leaks.
-func TestWriterStoppedAfterTheGuardWritesNothing(t *testing.T) {
+func TestRule24_WriterStoppedAfterTheGuardWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, stage := range []string{"update", "commit"} {
 		t.Run(stage, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWriterStoppedAfterTheGuardWritesNothing(t *testing.T) {
 
 // A process stopped inside a transaction, by all that its session says: it holds the run's lock and the task's row for
 // ever. Its session is ended.
-func TestStoppedZombieDoesNotBlock(t *testing.T) {
+func TestRule24_StoppedZombieDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	g, _ := b.take("t1", "aa")
@@ -113,7 +113,7 @@ func TestStoppedZombieDoesNotBlock(t *testing.T) {
 
 // A session that holds the run's lock and cannot be told from others is waited for: the shut-out does not return before
 // that transaction has ended. (Setting the guard row alone would.)
-func TestShutOutWaitsForTransactionsUnderWay(t *testing.T) {
+func TestRule24_ShutOutWaitsForTransactionsUnderWay(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	for name, key := range map[string]int64{"run": runLock("aa"), "fence": fenceLock(ledger.Fence{Component: "backup", Node: "node-aa", Run: "aa"})} {
@@ -136,7 +136,7 @@ func TestShutOutWaitsForTransactionsUnderWay(t *testing.T) {
 
 // Eight living writers of the dead run, one after the other and all at once, do not keep the shut-out from its locks, and
 // nothing they write later takes effect.
-func TestLivingWritersDoNotStarveTheShutOut(t *testing.T) {
+func TestRule24_LivingWritersDoNotStarveTheShutOut(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	writers := mustOpen(t, func() Config { c := configOf(b.dsn); c.MaxConns = 8; return c }())
@@ -180,7 +180,7 @@ func TestLivingWritersDoNotStarveTheShutOut(t *testing.T) {
 
 // Rule 23: a later recoverer shuts out the earlier holder of the fence too, in the middle of its write, though that run
 // is open and goes on with other work.
-func TestEarlierHolderOfTheFenceIsShutOut(t *testing.T) {
+func TestRule23_EarlierHolderOfTheFenceIsShutOut(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	second := mustOpen(t, configOf(b.dsn))
@@ -228,7 +228,7 @@ func TestEarlierHolderOfTheFenceIsShutOut(t *testing.T) {
 }
 
 // A recoverer writes only after it has shut out.
-func TestFenceWithoutShutOutWritesNothing(t *testing.T) {
+func TestRule23_FenceWithoutShutOutWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	g, row := b.take("t1", "bb")
@@ -243,7 +243,7 @@ func TestFenceWithoutShutOutWritesNothing(t *testing.T) {
 }
 
 // A run that is shut out before it ever wrote does not begin.
-func TestShutOutBeforeTheFirstWrite(t *testing.T) {
+func TestRule23_ShutOutBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.plan("t1")

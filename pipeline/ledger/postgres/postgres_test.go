@@ -9,8 +9,10 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, func(t *testing.T) (ledger.Ledger, ledgertest.Group) {
-		b := open(t)
-		return b.led, b.group
-	})
+	ledgertest.Run(t, newLedger)
+}
+
+func newLedger(t *testing.T) (ledger.Ledger, ledgertest.Group) {
+	b := open(t)
+	return b.led, b.group
 }
