@@ -182,6 +182,10 @@ func TestRule28_RebuildCatalog(t *testing.T) {
 		put("two", "later", 9, true, 5, 2)
 		put("one", "cut", 7, true, 5, 1)
 		put("one", "unsigned", 7, false, 5, 2)
+		for backup, token := range map[string]uint64{"void": 7, "voided": 9} {
+			_, err := entomb(r.Context(), r.disks["one"], n1.sign(Tombstone(backup, token, "test", asOf)))
+			r.must(err)
+		}
 		known := r.awaitState(r.backup("all").ID, ledger.Completed)
 		made, err := node.w.RebuildCatalog(r.Context(), nil)
 		r.must(err)

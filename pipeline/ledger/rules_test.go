@@ -41,7 +41,7 @@ func TestAsPlannedDropsOwnership(t *testing.T) {
 	}
 }
 
-func TestAfterTake(t *testing.T) {
+func TestRule25_AfterTake(t *testing.T) {
 	row := Task{ID: "t", State: Uploading, Token: 5, Attempt: 1, Run: "r1"}
 	for token, want := range map[uint64]error{4: ErrFenced, 5: ErrFenced, 6: nil} {
 		next, err := AfterTake(row, Guard{Run: "r2", Token: token}, "n2", now)
@@ -103,9 +103,14 @@ func TestAttemptsThatNeverBeganCountOnce(t *testing.T) {
 	counts("begun", 4)
 }
 
-func TestAfterWriteKeepsIdentityAndAttempt(t *testing.T) {
+func TestRule25_AfterWriteKeepsTokenIdentityAndAttempt(t *testing.T) {
 	row := Task{ID: "t", Type: Create, State: Creating, Token: 5, Attempt: 2, MaxAttempts: 3, Run: "r", Node: "n", Backup: "b", Created: now}
 	wish := Task{ID: "other", Type: Restore, State: Uploading, Token: 99, Attempt: 7, MaxAttempts: 99, Run: "x", Node: "y", Backup: "c"}
+	for _, other := range []uint64{4, 6} {
+		if _, err := AfterWrite(row, Guard{Token: other}, wish, now); !errors.Is(err, ErrFenced) {
+			t.Errorf("write with token %d over token 5: %v", other, err)
+		}
+	}
 	got, err := AfterWrite(row, Guard{Token: 5}, wish, now.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,28 @@ func shutOutAmidWrites(b *bench) {
 
 func id(i int) string { return fmt.Sprintf("t%d", i) }
 
+// lowerTokenOfTheRun: a run that lost its claim and has it again under a larger token writes nothing with the earlier one,
+// though it is open, was not shut out and is the row's owner: only the token tells the two.
+func lowerTokenOfTheRun(b *bench) {
+	b.plan("t1")
+	low, row := b.take("t1", "aa")
+	b.group.CloseRun("aa")
+	token, err := b.group.Adopt(component, "t1", "aa")
+	b.must(err, "adopt")
+	b.group.OpenRun("aa")
+	high := low
+	high.Token = token
+	_, err = b.led.Take(b.ctx, high, "t1", "node-aa")
+	b.must(err, "take with the larger token")
+	b.want(b.write(low, row, ledger.Creating, ledger.BackupCreating), ledger.ErrFenced, "write with the lower token")
+	_, err = b.led.Take(b.ctx, low, "t1", "node-aa")
+	b.want(err, ledger.ErrFenced, "take with the lower token")
+	if now := b.task("t1"); now.State != ledger.Planned || now.Token != token {
+		b.Fatalf("row: %+v, want token %d", now, token)
+	}
+	b.must(b.write(high, b.task("t1"), ledger.Creating, ledger.BackupCreating), "write with the larger token")
+}
+
 // leftIsKnown: who takes over is told whose the row was, and the entry names the token that may have left something until
 // somebody has reverted it, however many die before that.
 func leftIsKnown(b *bench) {

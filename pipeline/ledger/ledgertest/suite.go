@@ -43,6 +43,7 @@ var suite = []oneCase{
 	{"ShutOutAmidWrites", 24, shutOutAmidWrites},
 	{"TakesRace", 25, takesRace},
 	{"OldTokenWritesNothing", 25, oldToken},
+	{"LowerTokenOfTheRunWritesNothing", 25, lowerTokenOfTheRun},
 	{"WhatIsLeftIsKnown", 26, leftIsKnown},
 	{"TakeRaisesTokenAndAttempt", 27, takeRaises},
 	{"PlannedAgainKeepsToken", 27, plannedAgain},
