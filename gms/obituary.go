@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/gms/internal/detect"
@@ -187,41 +190,58 @@ func Announce(ctx context.Context, a Announcement) error {
 	}
 }
 
-// announceToAll asks all members at once. It is over when the leader has taken the obituary or has refused it.
+// announceStagger is how long one member is waited for before another is asked as well: whoever is asked passes the obituary
+// on to the leader, and the connection costs both sides more than all the rest.
+const announceStagger = 10 * time.Millisecond
+
+// announced is what one member answers. It is over when the leader has taken the obituary or has refused it.
+type announced struct {
+	over bool
+	err  error
+}
+
+// announceToAll asks the members, in any order, until one of them ends it.
 func announceToAll(ctx context.Context, dialer *rpc.Dialer, members map[string]string, obituary []byte) (over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
-	type answer struct {
-		over bool
-		err  error
-	}
-	answers := make(chan answer, len(members))
-	for node := range members {
-		go func() { // ends with ctx
-			c, err := dialer.Client(node)
-			var reply *wire.AnnounceReply
-			if err == nil {
-				reply, err = c.Announce(ctx, &wire.AnnounceRequest{Obituary: obituary})
-			}
-			switch {
-			case err == nil && reply.GetTaken():
-				answers <- answer{over: true}
-			case err == nil && reply.GetClosed():
-				answers <- answer{over: true, err: fmt.Errorf("%s: %w", node, ErrRunClosed)}
-			case err == nil:
-				answers <- answer{over: reply.GetDecided(), err: fmt.Errorf("%s: %s", node, reply.GetWhy())}
-			default:
-				answers <- answer{err: fmt.Errorf("%s: %w", node, err)}
-			}
-		}()
-	}
+	answers := make(chan announced, len(members))
+	waiting, open := slices.Collect(maps.Keys(members)), 0
 	errs := []error{errors.New("announce obituary: nobody took it")}
-	for range members {
-		a := <-answers
-		if a.over {
-			return true, a.err
+	for len(waiting) > 0 || open > 0 {
+		var more <-chan time.Time
+		if len(waiting) > 0 {
+			node := waiting[0]
+			waiting = waiting[1:]
+			open++
+			go func() { answers <- announceTo(ctx, dialer, node, obituary) }() // ends with ctx
+			more = time.After(announceStagger)
 		}
-		errs = append(errs, a.err)
+		select {
+		case a := <-answers:
+			if a.over {
+				return true, a.err
+			}
+			open--
+			errs = append(errs, a.err)
+		case <-more:
+		}
 	}
 	return false, errors.Join(errs...)
+}
+
+func announceTo(ctx context.Context, dialer *rpc.Dialer, node string, obituary []byte) announced {
+	c, err := dialer.Client(node)
+	var reply *wire.AnnounceReply
+	if err == nil {
+		reply, err = c.Announce(ctx, &wire.AnnounceRequest{Obituary: obituary})
+	}
+	switch {
+	case err != nil:
+		return announced{err: fmt.Errorf("%s: %w", node, err)}
+	case reply.GetTaken():
+		return announced{over: true}
+	case reply.GetClosed():
+		return announced{over: true, err: fmt.Errorf("%s: %w", node, ErrRunClosed)}
+	}
+	return announced{over: reply.GetDecided(), err: fmt.Errorf("%s: %s", node, reply.GetWhy())}
 }
