@@ -121,7 +121,8 @@ type Config struct {
 	MaxAttempts int
 	// Order, when set, is the host's own selector; the same on all nodes. Nil: Selector alone decides.
 	Order Order
-	// NoRefused switches evidence "refused" off: only silence closes a run that dies.
+	// NoRefused switches evidence "refused" off while this node leads: only silence, or its warden's word, closes a run that
+	// dies. Set it alike on all nodes.
 	NoRefused bool
 	// Floor gives the highest position or token that any ledger, storage or home is known to have seen, asked once, when a
 	// group is formed; the group's numbers begin above it and above the present time in microseconds. Nil: only the time.

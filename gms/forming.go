@@ -80,7 +80,11 @@ func (g *Group) startGossip(ctx context.Context, run state.RunID) (*gossip.Gossi
 	if err := gos.Start(ctx); err != nil {
 		return nil, err
 	}
-	return gos, g.keys.attach(gos)
+	if err := g.keys.attach(gos); err != nil {
+		gos.Stop()
+		return nil, err
+	}
+	return gos, nil
 }
 
 // admit keeps out of gossip who is of another formed group, and runs that the log has closed (FIELD.md M6, M14).
