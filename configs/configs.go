@@ -274,6 +274,10 @@ type Storage struct {
 	PartSize ByteSize `yaml:"part_size"`
 	// Lock keeps objects from being deleted; the bucket must have been made for it.
 	Lock Lock `yaml:"lock"`
+	// AppendOnly says that the credentials of an s3 storage may not delete: nothing is tried to be
+	// removed there. A backup that is deleted becomes void, and its data stays until a rule of the
+	// bucket removes it. Default false.
+	AppendOnly bool `yaml:"append_only"`
 	// AppKey is the key of the dropbox app that the account has authorized.
 	AppKey string `yaml:"app_key"`
 	// RefreshToken is a reference env:NAME or file:PATH to what authorizing the app has given

@@ -38,7 +38,7 @@ func (s *Storage) check(ps *problems, at string) bool {
 		allowed = append(allowed, "path", "min_free")
 		checkAbsolute(ps, at+".path", s.Path)
 	case "s3":
-		allowed = append(allowed, "endpoint", "region", "bucket", "prefix", "access_key", "secret_key", "path_style", "part_size", "lock")
+		allowed = append(allowed, "endpoint", "region", "bucket", "prefix", "access_key", "secret_key", "path_style", "part_size", "lock", "append_only")
 		s.checkServer(ps, at)
 		s.checkBucket(ps, at)
 	case "dropbox":

@@ -18,6 +18,7 @@ const (
 	FoundMissing   = "missing"    // the ledger, or a manifest, says that it is here, and it is not
 	FoundSize      = "wrong size" // an object that is not as long as its manifest says
 	FoundTombstone = "tombstone"  // an attempt that can never be committed here
+	FoundKept      = "kept"       // partial, in a storage from which nothing can be removed: no fault
 	FoundForeign   = "foreign"    // a manifest that this group has not made
 	FoundBroken    = "broken"     // a manifest that cannot be read
 )
@@ -178,4 +179,15 @@ func rebuilt(storages map[string]inventory, k catalogued) []ledger.Backup {
 		}
 	}
 	return slices.SortedFunc(maps.Values(best), func(a, b ledger.Backup) int { return cmp.Or(a.AsOf.Compare(b.AsOf), cmp.Compare(a.ID, b.ID)) })
+}
+
+// keeping is what findings are in a storage from which nothing can be removed: what a fix would remove stays, and is no fault.
+func keeping(findings []Finding) []Finding {
+	for i, f := range findings {
+		if f.Fixable && f.Kind == FoundPartial {
+			findings[i].Kind = FoundKept
+		}
+		findings[i].Fixable = false
+	}
+	return findings
 }

@@ -29,6 +29,9 @@ func (w *Worker) CheckStorage(ctx context.Context, name string, fix bool) ([]Fin
 		return nil, err
 	}
 	findings := diagnose(name, inv, k, w.cfg.Now())
+	if storage.Keeps(ctx, st) {
+		return keeping(findings), nil
+	}
 	if !fix {
 		return findings, nil
 	}

@@ -95,13 +95,16 @@ func (a *attempt) removeEverywhere(ctx context.Context, entry ledger.Backup) err
 }
 
 func (a *attempt) removeOnce(ctx context.Context, entry ledger.Backup) error {
-	for _, step := range []func(context.Context, storage.Storage, string, uint64) error{removeManifests, Remove} {
+	for _, remove := range []func(context.Context, storage.Storage, string, uint64) error{removeManifests, Remove} {
 		var errs []error
 		for _, name := range a.row().Storages {
-			st := a.cfg.Catalog.Storages[name]
+			st, step := a.cfg.Catalog.Storages[name], remove
 			if st == nil {
 				errs = append(errs, fmt.Errorf("storage %q is not configured on this node: %w", name, ErrUnavailable))
 				continue
+			}
+			if storage.Keeps(ctx, st) {
+				step = a.voidInstead
 			}
 			if err := step(ctx, st, entry.ID, entry.Token); err != nil {
 				errs = append(errs, &storageError{name: name, err: err})
@@ -112,6 +115,13 @@ func (a *attempt) removeOnce(ctx context.Context, entry ledger.Backup) error {
 		}
 	}
 	return nil
+}
+
+// voidInstead is how a backup is removed from where nothing can be removed: nobody restores it any more.
+func (a *attempt) voidInstead(ctx context.Context, st storage.Storage, backup string, token uint64) error {
+	return voidManifests(ctx, st, backup, token, func(t uint64) Manifest {
+		return a.cfg.Signer.sign(Tombstone(backup, t, "deleted", a.cfg.Now().UTC()))
+	})
 }
 
 // RetentionView is what retention sees of a database's entries; used are the ids of those that tasks read.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
+	"github.com/fencepost/fencepost/pipeline/storage"
 )
 
 // What lies in storages can be listed and restored without a ledger, a group and a worker: manifests say it all.
@@ -40,7 +41,11 @@ func Shelved(ctx context.Context, c Catalog, names []string) ([]ledger.Backup, [
 	}
 	var findings []Finding
 	for _, name := range names {
-		for _, f := range diagnose(name, all[name], k, time.Now()) {
+		found := diagnose(name, all[name], k, time.Now())
+		if storage.Keeps(ctx, c.Storages[name]) {
+			found = keeping(found)
+		}
+		for _, f := range found {
 			f.Fixable = false // what is at work cannot be known here
 			findings = append(findings, f)
 		}

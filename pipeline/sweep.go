@@ -18,7 +18,7 @@ const tombstoneFor = 8 * 24 * time.Hour
 // token below the entry's, and of gone ones the entry's too, and tombstones of such tokens that are older than eight
 // days; and in each storage uploads that were begun that long ago. It needs no claim: tokens of entries only grow, so
 // what it removes is garbage for good. Backups without an entry are not touched. The Worker calls it each
-// Config.SweepEvery; it may be called at any time.
+// Config.SweepEvery; it may be called at any time. In an append-only storage it removes nothing but unfinished uploads.
 func (w *Worker) Sweep(ctx context.Context) error {
 	var entries []ledger.Backup
 	for _, s := range []ledger.BackupState{ledger.BackupCreating, ledger.BackupCompleted, ledger.BackupGone} {
@@ -63,6 +63,12 @@ func (w *Worker) sweepBackup(ctx context.Context, st storage.Storage, b ledger.B
 	}
 	tomb := func(token uint64) Manifest {
 		return w.cfg.Signer.sign(Tombstone(b.ID, token, "swept: a later attempt counts", w.cfg.Now().UTC()))
+	}
+	switch {
+	case bound == 0:
+		return nil
+	case storage.Keeps(ctx, st):
+		return voidManifests(ctx, st, b.ID, bound-1, tomb)
 	}
 	if err := revertBelow(ctx, st, b.ID, bound, tomb); err != nil {
 		return err

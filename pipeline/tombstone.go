@@ -100,8 +100,11 @@ func attemptsOf(ctx context.Context, st storage.Storage, backup string) (map[uin
 	return found, nil
 }
 
-// removeData removes an attempt's objects but its manifest.
+// removeData removes an attempt's objects but its manifest. In an append-only storage they stay.
 func removeData(ctx context.Context, st storage.Storage, backup string, token uint64) error {
+	if storage.Keeps(ctx, st) {
+		return nil
+	}
 	found, err := attemptsOf(ctx, st, backup)
 	if err != nil {
 		return err
@@ -179,6 +182,31 @@ func removeManifests(ctx context.Context, st storage.Storage, backup string, tok
 		}
 		if err := st.Delete(ctx, ManifestPath(backup, t)); err != nil {
 			return fmt.Errorf("delete manifest: %w", err)
+		}
+	}
+	return nil
+}
+
+// voidManifests puts tombstones in the place of the real manifests of a backup's attempts up to and including token, where
+// nothing can be removed. Void ones, and those that cannot be understood, count for nobody: they stay as they are.
+func voidManifests(ctx context.Context, st storage.Storage, backup string, token uint64, tomb func(token uint64) Manifest) error {
+	found, err := attemptsOf(ctx, st, backup)
+	if err != nil {
+		return err
+	}
+	for t, parts := range found {
+		if t > token || !slices.Contains(parts, manifestName) {
+			continue
+		}
+		there, err := readManifest(ctx, st, backup, t)
+		switch {
+		case errors.Is(err, errManifest), err == nil && there.Manifest.Void:
+			continue
+		case err != nil:
+			return err
+		}
+		if err := voidManifest(ctx, st, tomb(t)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ type CheckStorage struct {
 // Finding is one thing that a check found.
 type Finding struct {
 	Storage string `json:"storage"`
-	Kind    string `json:"kind"` // partial, unknown, stray, missing, wrong size, tombstone, foreign, broken
+	Kind    string `json:"kind"` // partial, unknown, stray, missing, wrong size, tombstone, kept, foreign, broken
 	Backup  string `json:"backup,omitempty"`
 	Token   uint64 `json:"token,omitempty"`
 	Object  string `json:"object,omitempty"`

@@ -51,6 +51,9 @@ func openConfigured(c configs.Config, log *slog.Logger) (o opened, err error) {
 		if err != nil {
 			return o, fmt.Errorf("storages[%d] %s: %w", i, s.Name, err)
 		}
+		if s.AppendOnly {
+			st = storage.AppendOnly(st, log.With("storage", s.Name))
+		}
 		o.storages[s.Name] = st
 		o.close = append(o.close, closer)
 	}

@@ -92,7 +92,7 @@ func (r *root) storageCheckCommand() *cobra.Command {
 		}
 		wrong := 0
 		for _, f := range found {
-			if !f.Fixed && f.Kind != "tombstone" {
+			if !f.Fixed && f.Kind != "tombstone" && f.Kind != "kept" {
 				wrong++
 			}
 		}

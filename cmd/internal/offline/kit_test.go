@@ -34,7 +34,7 @@ databases:
 - {name: shop, dsn: "postgres://u:database-secret@h/shop"}
 storages:
 - {name: disk, kind: local, path: /srv/x}
-- {name: cloud, kind: s3, endpoint: "https://s3.example", bucket: backups, prefix: shop, access_key: id, secret_key: "file:`+write("s3", "s3-secret\n")+`", path_style: true, part_size: 16MiB, lock: {mode: governance, days: 3}}
+- {name: cloud, kind: s3, endpoint: "https://s3.example", bucket: backups, prefix: shop, access_key: id, secret_key: "file:`+write("s3", "s3-secret\n")+`", path_style: true, append_only: true, part_size: 16MiB, lock: {mode: governance, days: 3}}
 - {name: box, kind: dropbox, app_key: k, refresh_token: "file:`+write("token", "box-secret\n")+`", folder: f}
 `+strings.ReplaceAll(processors, "ID", id))
 }

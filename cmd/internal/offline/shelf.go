@@ -67,6 +67,9 @@ func OpenShelf(o ShelfOptions) (*Shelf, error) {
 		if err != nil {
 			return nil, fmt.Errorf("storages[%d] %s: %w", i, one.Name, err)
 		}
+		if one.AppendOnly {
+			st = storage.AppendOnly(st, slog.New(slog.DiscardHandler))
+		}
 		s.catalog.Storages[one.Name], s.close = storage.Retry(st, storage.RetryOptions{}), closer
 		return s, nil
 	}

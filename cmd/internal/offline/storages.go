@@ -80,7 +80,7 @@ func AddStorage(ctx context.Context, o StorageOptions, appendOnly bool) (Storage
 }
 
 // ProbeStorage tries all that backups need of a storage, and cleans up. Nothing is written to one that another group owns.
-// appendOnly: the credentials may not delete.
+// appendOnly: the credentials may not delete; so does append_only in the configuration.
 func ProbeStorage(ctx context.Context, o StorageOptions, appendOnly bool) (StorageProbe, error) {
 	var heard warnings
 	one, err := openBare(o, slog.New(&heard))
@@ -92,7 +92,7 @@ func ProbeStorage(ctx context.Context, o StorageOptions, appendOnly bool) (Stora
 	if err != nil {
 		return StorageProbe{}, err
 	}
-	steps, left := storage.Probe(ctx, one.store, storage.ProbeOptions{Long: int64(one.section.PartSize) + 1, AppendOnly: appendOnly})
+	steps, left := storage.Probe(ctx, one.store, storage.ProbeOptions{Long: int64(one.section.PartSize) + 1, AppendOnly: appendOnly || one.section.AppendOnly})
 	p := StorageProbe{Storage: o.Storage, Owner: ownedBy(owner), Steps: []ProbeStep{}, Warnings: heard.all(), Left: append([]string{}, left...)}
 	for _, s := range steps {
 		step := ProbeStep{Step: s.Name, Took: s.Took}
