@@ -110,7 +110,6 @@ func TestDiskIsOpenedByOne(t *testing.T) {
 // The leader dies; one that is told so leads in milliseconds although disks are real.
 func TestDiskElectNowAndThroughput(t *testing.T) {
 	c := newCluster(t).onDisk()
-	c.edit = func(cfg *Config) { cfg.Timing.HeartbeatTimeout = 3 * time.Second } // nobody else stands by itself meanwhile
 	defer c.stop()
 	leader := c.form(abc...)
 	var all sync.WaitGroup

@@ -76,6 +76,8 @@ func (c *cluster) make(name string) *Node {
 		}
 		cfg.Stores = c.mem[name]
 	} else {
+		// Real time: nobody loses its leadership, or stands by itself, because the machine is busy.
+		cfg.Timing.HeartbeatTimeout, cfg.Timing.LeaderLeaseTimeout = 1500*time.Millisecond, time.Second
 		if c.dirs[name] == "" {
 			c.dirs[name] = c.t.TempDir()
 		}
