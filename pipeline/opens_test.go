@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/processor"
@@ -74,6 +75,7 @@ func TestManifestsNameTheirKit(t *testing.T) {
 		var ids []string
 		for range 2 {
 			ids = append(ids, r.awaitState(r.backup("all").ID, ledger.Completed).Backup)
+			<-time.After(time.Minute) // else neither of them is the newest
 		}
 		r.wantNoClaims()
 		cat := Catalog{Storages: n.w.cfg.Catalog.Storages}
