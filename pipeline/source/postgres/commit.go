@@ -50,22 +50,26 @@ func (r *restore) swap(ctx context.Context) error {
 		return err
 	}
 	defer conn.close()
+	return renames(ctx, conn, r.rename, r.outcome)
+}
+
+// renames runs a transaction of renames until it succeeds or something is wrong. Until its COMMIT nobody sees the new
+// names; a rename holds a lock that keeps new clients out meanwhile. outcome settles a COMMIT that was not answered.
+func renames(ctx context.Context, conn *session, rename func(context.Context, pgx.Tx) error, outcome func(context.Context, uint32, error) error) error {
 	for attempt := 1; ; attempt++ {
-		err := r.swapOnce(ctx, conn)
+		err := renamesOnce(ctx, conn, rename, outcome)
 		if sqlState(err) != "55006" || attempt == swapAttempts || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// swapOnce is the transaction. Until its COMMIT nobody sees the new names; the rename holds a lock that keeps new
-// clients out meanwhile.
-func (r *restore) swapOnce(ctx context.Context, conn *session) error {
+func renamesOnce(ctx context.Context, conn *session, rename func(context.Context, pgx.Tx) error, outcome func(context.Context, uint32, error) error) error {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.rename(ctx, tx); err != nil {
+	if err := rename(ctx, tx); err != nil {
 		clean, cancel := detached(ctx)
 		defer cancel()
 		_ = tx.Rollback(clean) // a lost connection rolls back as well
@@ -76,7 +80,7 @@ func (r *restore) swapOnce(ctx context.Context, conn *session) error {
 	if err == nil || sqlState(err) != "" || errors.Is(err, pgx.ErrTxCommitRollback) {
 		return err
 	}
-	return r.outcome(ctx, pid, err)
+	return outcome(ctx, pid, err)
 }
 
 // rename verifies that both databases are the ones that were prepared, and renames them.

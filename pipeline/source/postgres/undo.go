@@ -50,31 +50,7 @@ func (s *Source) exchange(ctx context.Context, conn *session, a source.Attempt, 
 		return err
 	}
 	defer evict()
-	for attempt := 1; ; attempt++ {
-		err := r.exchangeOnce(ctx, conn)
-		if sqlState(err) != "55006" || attempt == swapAttempts || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-func (r *restore) exchangeOnce(ctx context.Context, conn *session) error {
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.exchangeNames(ctx, tx); err != nil {
-		clean, cancel := detached(ctx)
-		defer cancel()
-		_ = tx.Rollback(clean) // a lost connection rolls back as well
-		return err
-	}
-	pid := conn.PgConn().PID()
-	err = tx.Commit(ctx)
-	if err == nil || sqlState(err) != "" || errors.Is(err, pgx.ErrTxCommitRollback) {
-		return err
-	}
-	return r.exchanged(ctx, pid, err)
+	return renames(ctx, conn, r.exchangeNames, r.exchanged)
 }
 
 // exchangeNames renames three times. The comment with the time to live goes where it belongs.
