@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,20 +57,30 @@ func names(g *Gossip) string {
 	return strings.Join(all, " ")
 }
 
-// await takes events until one is of that kind and name.
+// await takes events until one is of that kind and name. Those that come before are lost to later calls: for events
+// whose order is open there is [awaitAll].
 func await(t *testing.T, g *Gossip, kind Kind, name string) Event {
+	t.Helper()
+	return awaitAll(t, g, kind, name)[name]
+}
+
+// awaitAll takes events until there was one of that kind for each of the names, in whatever order. It returns the first
+// of each, by name.
+func awaitAll(t *testing.T, g *Gossip, kind Kind, names ...string) map[string]Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	for {
+	got := make(map[string]Event, len(names))
+	for len(got) < len(names) {
 		e, err := g.Next(ctx)
 		if err != nil {
-			t.Fatalf("waiting for %s to be %v: %v", name, kind, err)
+			t.Fatalf("waiting for %v to be %v, with %d of them seen: %v", names, kind, len(got), err)
 		}
-		if e.Kind == kind && e.Member.Name == name {
-			return e
+		if _, again := got[e.Member.Name]; e.Kind == kind && slices.Contains(names, e.Member.Name) && !again {
+			got[e.Member.Name] = e
 		}
 	}
+	return got
 }
 
 func stopAll(all ...*Gossip) {
@@ -90,9 +101,7 @@ func TestMembersComeChangeLeaveAndDie(t *testing.T) {
 		}
 		join(t, b, a)
 		join(t, c, a)
-		for _, name := range []string{"n2/b", "n3/c"} {
-			await(t, a, Alive, name)
-		}
+		awaitAll(t, a, Alive, "n2/b", "n3/c") // each joiner is done before a has taken its news in
 		await(t, b, Alive, "n3/c")
 		if got := names(b); got != "n1/a n2/b n3/c" {
 			t.Errorf("b knows %s", got)
