@@ -78,7 +78,8 @@ type Config struct {
 	// Node is the node's stable name, 1 to 63 of [a-z0-9-]. Required. No two nodes of a group share one.
 	Node string
 	// Home is the node's local directory: its node key, its Raft log and snapshots. Required; made when missing (0700). One
-	// process at a time holds it. A home that is lost makes the node another one: it is refused until replaced.
+	// process at a time holds it. A home that is lost makes the node another one: it is refused until replaced. TemporaryHome
+	// is one for tests.
 	Home string
 	// Role of the node; default core. A spectator sees all and recovers nothing. A witness only votes, and a watchdog only
 	// reports deaths (AnnounceObservedFailure) and sends messages: both register no components and claim nothing. Only core
@@ -138,15 +139,38 @@ type Config struct {
 	Run        [16]byte
 	WardenKey  []byte
 	TellWarden func(run [16]byte) error
+	// Router takes the group's signals and says what this node can recover. The host starts and stops it. Nil: the group makes
+	// one with Logger, which Start starts and Stop stops; see Group.Router.
+	Router *signals.Router
 	// Details are published with each run and stay readable until its last recovery has ended; at most 8 KiB in all.
 	Details map[string][]byte
-	// Logger gets the log; default: none.
+	// Logger gets the log; nil: nobody does. Nothing is ever logged anywhere else.
 	Logger *slog.Logger
 	// Network and Clock are seams for tests; default: the system's.
 	Network Network
 	Clock   Clock
 	// Seam is for package gmstest, which alone can fill it; nil for everybody else.
 	Seam *seam.Hooks
+}
+
+// TemporaryHome as Config.Home is a new directory below the system's one for temporary files, made by Start and removed by
+// Stop (a killed process leaves it): for tests and for trying things. Its node begins as a newcomer at every start, so in a
+// group that outlives it, it needs another name each time, or ReplaceHome.
+const TemporaryHome = "temporary:"
+
+// DefaultConfig is a configuration that works as it is: node n1 with a temporary home, on free ports of the loopback, which
+// forms a group of its own. Others in the same process, or on the same machine, join it with a name of their own and its
+// GossipAddress among their Seeds. A real node has a name, a home and ports that last, and knows the others:
+//
+//	cfg := gms.DefaultConfig()
+//	cfg.Node, cfg.Home = "n1", "/var/lib/app"
+//	cfg.Gossip.Bind, cfg.Cluster.Bind = "10.0.0.1:7946", "10.0.0.1:7947"
+//	cfg.Bootstrap, cfg.Seeds = []string{"n1", "n2", "n3"}, []string{"10.0.0.1:7946", "10.0.0.2:7946", "10.0.0.3:7946"}
+//
+// and, since others reach these ports, GossipKeys and Certificates. Fields left out have the defaults that Config tells.
+func DefaultConfig() Config {
+	const free = "127.0.0.1:0"
+	return Config{Node: "n1", Home: TemporaryHome, Gossip: Endpoint{Bind: free}, Cluster: Endpoint{Bind: free}}
 }
 
 var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -192,6 +216,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Router == nil {
+		c.Router = signals.NewRouter(signals.Options{Logger: c.Logger})
 	}
 	if c.Network == nil {
 		c.Network = SystemNetwork{}

@@ -8,18 +8,15 @@
 //
 // # A host's duties, in order
 //
-//	router := signals.NewRouter(signals.Options{Logger: log})
-//	router.AddRecoveryFactory("payments", signals.HandleRecovery(recoverPayments))
-//	group, err := gms.New(gms.Config{Node: "n1", Home: "/var/lib/app", Seeds: []string{"10.0.0.2:7946"}}, router)
+//	group, err := gms.New(gms.Config{Node: "n1", Home: "/var/lib/app", Seeds: []string{"10.0.0.2:7946"}, Logger: log})
+//	err = group.Router().AddRecoveryFactory("payments", signals.HandleRecovery(recoverPayments))
 //	...
-//	err = router.Start(ctx)
 //	err = group.Start(ctx)         // takes the home, opens the ports
 //	err = group.AwaitStanding(ctx) // a run is open and holds its lease
 //	...                            // work, each piece under a claim, each effect with the claim's token
 //	err = group.Stop(ctx)          // leaves as planned, hands leadership over
-//	router.Stop()
 //
-// Register the same factories on all nodes. Run package recovery's Manager beside the group: it delivers
+// [DefaultConfig] is a group of one for tests. Register the same factories on all nodes. Run package recovery's Manager beside the group: it delivers
 // FailureRecoverySignals from the replicated state. Watch [Group.Changed] and end the process when [Group.Err] is set.
 //
 // # What is promised

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/gms/certs"
-	"github.com/fencepost/fencepost/signals"
 )
 
 // A port that others may reach takes keys and certificates, both; on loopback neither is needed, and each works alone.
@@ -49,7 +48,7 @@ func TestOpenPortsNeedKeysAndCertificates(t *testing.T) {
 			Gossip:  Endpoint{Bind: c.gossip, Advertise: c.gossipAdvert},
 			Cluster: Endpoint{Bind: c.cluster, Advertise: c.clusterAdv},
 		}
-		_, err := New(cfg, signals.NewRouter(signals.Options{}))
+		_, err := New(cfg)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
@@ -109,7 +108,7 @@ func TestStartNeedsItsOwnCertificate(t *testing.T) {
 	cfg.Group = "g"
 	cfg.Certificates = &certs.Source{Certificate: part(pair.Certificate), Key: part(pair.Key), CA: part(a.Certificate())}
 	for range 2 { // the home and the ports are free again
-		g, err := New(cfg, signals.NewRouter(signals.Options{}))
+		g, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/fencepost/fencepost/gms"
@@ -12,8 +11,7 @@ import (
 )
 
 // One node that forms a group by itself claims an item, writes the result of its work under the claim's token, and learns
-// that the same write is refused once the claim is over. With Seeds or Bootstrap in the configuration the same program
-// joins others.
+// that the same write is refused once the claim is over. With Seeds in the configuration the same program joins others.
 func Example() {
 	if err := payOnce(); err != nil {
 		fmt.Println(err)
@@ -27,31 +25,17 @@ func Example() {
 func payOnce() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	home, err := os.MkdirTemp("", "gms-example")
+	group, err := gms.New(gms.DefaultConfig())
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(home)
-
-	router := signals.NewRouter(signals.Options{})
 	joined := make(chan string, 1)
-	if err := router.AddActionFactory(signals.Handle(func(_ context.Context, s signals.Signal) error {
+	if err := group.Router().AddActionFactory(signals.Handle(func(_ context.Context, s signals.Signal) error {
 		joined <- s.Facts().Member.Node
 		return nil
 	}), signals.JoinNotification); err != nil {
 		return err
 	}
-	group, err := gms.New(gms.Config{
-		Node: "n1", Home: home, Profile: gms.ProfileLocal,
-		Gossip: gms.Endpoint{Bind: "127.0.0.1:0"}, Cluster: gms.Endpoint{Bind: "127.0.0.1:0"},
-	}, router)
-	if err != nil {
-		return err
-	}
-	if err := router.Start(ctx); err != nil {
-		return err
-	}
-	defer router.Stop()
 	if err := group.Start(ctx); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,8 @@ type Group struct {
 	cfg    Config
 	log    *slog.Logger
 	router *signals.Router
+	// ownRouter: the router is started and stopped with the group.
+	ownRouter bool
 
 	rep       *replica
 	peers     *peers
@@ -37,6 +40,7 @@ type Group struct {
 	turns     *turns
 
 	// Made by Start, in this order.
+	temporary   string // the home, when it goes with the group
 	home        *homeDir
 	memory      groupFile
 	server      *rpc.Server
@@ -77,18 +81,16 @@ const (
 	lifeStopped
 )
 
-// New checks the configuration. Nothing is opened and nothing runs before Start. Signals go to router, which the host
-// starts and stops.
-func New(cfg Config, router *signals.Router) (*Group, error) {
+// New checks the configuration; its error names each field that is wrong, and the remedy. Nothing is opened and nothing runs
+// before Start. A process may make any number of groups: they share nothing.
+func New(cfg Config) (*Group, error) {
+	ownRouter := cfg.Router == nil
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("gms: configuration: %w", err)
 	}
-	if router == nil {
-		return nil, errors.New("gms: a signal router is required")
-	}
 	g := &Group{
-		cfg: cfg, log: cfg.Logger, router: router, peers: newPeers(), guide: newGuide(),
+		cfg: cfg, log: cfg.Logger, router: cfg.Router, ownRouter: ownRouter, peers: newPeers(), guide: newGuide(),
 		changed: make(chan struct{}), done: make(chan struct{}), ringWanted: make(chan struct{}, 1),
 	}
 	g.rep = newReplica(cfg.Clock, g.fail)
@@ -120,6 +122,12 @@ func (g *Group) Start(ctx context.Context) error {
 		g.log.Warn(pairIsNoMajority)
 	}
 	run, cancel := context.WithCancelCause(context.Background())
+	if g.ownRouter {
+		if err := g.router.Start(context.WithoutCancel(ctx)); err != nil {
+			cancel(err)
+			return fmt.Errorf("start group: %w", errors.Join(err, g.closeAll()))
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cancel, g.bg = cancel, run
@@ -143,7 +151,15 @@ func (g *Group) lifeNow() life {
 // open takes what Start needs; what it got stays in g for closeAll. Nothing runs yet but the cluster port, which asks for
 // the identity only.
 func (g *Group) open(ctx context.Context) error {
-	home, memory, err := openHome(g.cfg.Home, g.cfg.Group)
+	dir := g.cfg.Home
+	if dir == TemporaryHome {
+		var err error
+		if dir, err = os.MkdirTemp("", "fencepost-"); err != nil {
+			return err
+		}
+		g.temporary = dir
+	}
+	home, memory, err := openHome(dir, g.cfg.Group)
 	if err != nil {
 		return err
 	}
@@ -183,13 +199,17 @@ func (g *Group) closeAll() error {
 	if g.home != nil {
 		errs = append(errs, g.home.close())
 	}
+	if g.temporary != "" {
+		errs = append(errs, os.RemoveAll(g.temporary))
+	}
 	return errors.Join(errs...)
 }
 
 // Stop ends this node's part, as a planned shutdown: the run is closed as left (work that is not settled goes to
 // recovery like any other), leadership is handed over, and everything is closed. settled names components of which the
 // host has no work left: they need no recovery, unless the log sees a claim or a fence of theirs. It waits, at most until
-// ctx ends for the polite part. It may come before Start and more than once.
+// ctx ends for the polite part. It may come before Start and more than once. An action must not call it when the router is
+// the group's own: it would wait for itself.
 func (g *Group) Stop(ctx context.Context, settled ...string) error {
 	var err error
 	g.stopOnce.Do(func() { err = g.stop(ctx, settled) })
@@ -218,6 +238,9 @@ func (g *Group) stop(ctx context.Context, settled []string) error {
 	}
 	g.cancel(ErrStopped)
 	g.wg.Wait()
+	if g.ownRouter {
+		g.router.Stop()
+	}
 	return g.closeAll()
 }
 
@@ -336,6 +359,18 @@ func (g *Group) AwaitStanding(ctx context.Context) error {
 		case <-moved:
 		}
 	}
+}
+
+// Router is the router of this group's signals: Config.Router, or the group's own. Factories are added to it before Start.
+func (g *Group) Router() *signals.Router { return g.router }
+
+// GossipAddress is the host:port by which others find this node: one of their Seeds. Empty while the node has no run.
+func (g *Group) GossipAddress() (address string) {
+	if g.standingNow() == nil {
+		return ""
+	}
+	run, _ := g.rep.open(g.cfg.Node)
+	return run.Open.GetGossipAddr()
 }
 
 // Self is this node's present run as hex, empty while it has none.

@@ -111,7 +111,8 @@ func (tg *testGroup) start(name string, change ...func(*Config)) *testNode {
 	if err := errors.Join(n.router.AddActionFactory(keep), n.router.AddRecoveryFactory("work", keep), n.router.AddRecoveryFactory("rest", keep)); err != nil {
 		tg.t.Fatal(err)
 	}
-	g, err := New(cfg, n.router)
+	cfg.Router = n.router
+	g, err := New(cfg)
 	if err != nil {
 		tg.t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/consensus"
-	"github.com/fencepost/fencepost/signals"
 )
 
 // awaitErr waits for the group to end by itself.
@@ -154,7 +153,7 @@ func TestStartErrorsLeaveNothingOpen(t *testing.T) {
 	tg := newTestGroup(t, 1)
 	cfg := tg.config("n1")
 	fresh := func(cfg Config) *Group {
-		g, err := New(cfg, signals.NewRouter(signals.Options{}))
+		g, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +210,7 @@ func TestStartErrorsLeaveNothingOpen(t *testing.T) {
 
 func TestStopBeforeStart(t *testing.T) {
 	tg := newTestGroup(t, 1)
-	g, err := New(tg.config("n1"), signals.NewRouter(signals.Options{}))
+	g, err := New(tg.config("n1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +226,7 @@ func TestStopBeforeStart(t *testing.T) {
 func TestStartStopStress(t *testing.T) {
 	for i := range 10 {
 		tg := newTestGroup(t, 1)
-		g, err := New(tg.config("n1"), signals.NewRouter(signals.Options{}))
+		g, err := New(tg.config("n1"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
-	"github.com/fencepost/fencepost/signals"
 )
 
 // looseGroup is a group whose parts are moved by hand: nothing is open, nothing runs, and the replica takes the entries
@@ -21,7 +20,7 @@ type looseGroup struct {
 }
 
 func newLooseGroup(t *testing.T) *looseGroup {
-	g, err := New(Config{Node: "n1", Home: t.TempDir(), Clock: newBubbleClock()}, signals.NewRouter(signals.Options{}))
+	g, err := New(Config{Node: "n1", Home: t.TempDir(), Clock: newBubbleClock()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,8 @@ func runNode(cfg Config) error {
 		return err
 	}
 	defer router.Stop()
-	g, err := New(cfg, router)
+	cfg.Router = router
+	g, err := New(cfg)
 	if err != nil {
 		return err
 	}

@@ -4,16 +4,16 @@
 // runs on every member. It looks at what the log wants of this member, delivers a FailureRecoverySignal to the action
 // registered for the component, keeps the fence renewed while the action works, and tells the log how it ended.
 //
-//	router := signals.NewRouter(signals.Options{})
-//	router.AddRecoveryFactory("payments", signals.HandleRecovery(recoverPayments))
-//	manager, err := recovery.New(recovery.Options{Log: recovery.GroupLog(group), Router: router, Node: "n1"})
+//	group, err := gms.New(cfg)
+//	err = group.Router().AddRecoveryFactory("payments", signals.HandleRecovery(recoverPayments))
+//	manager, err := recovery.ForGroup(group, recovery.Options{})
 //	...
-//	err = router.Start(ctx)
+//	err = group.Start(ctx)
 //	err = manager.Start(ctx)
 //	err = manager.AwaitUnfenced(ctx, "payments") // before taking new work
 //	...
 //	manager.Stop()
-//	router.Stop()
+//	err = group.Stop(ctx)
 //
 // # The life of an appointment
 //

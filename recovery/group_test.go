@@ -24,7 +24,8 @@ func startRealNode(t *testing.T, cfg gms.Config, f recoverFunc) *realNode {
 	if err := router.AddRecoveryFactory("backup", signals.HandleRecovery(f)); err != nil {
 		t.Fatal(err)
 	}
-	group, err := gms.New(cfg, router)
+	cfg.Router = router
+	group, err := gms.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

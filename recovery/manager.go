@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/signals"
 )
 
@@ -27,7 +28,7 @@ type Options struct {
 	Log    Log          // required
 	Router Deliverer    // required
 	Node   string       // name of this member's node; required
-	Logger *slog.Logger // nil: slog.Default()
+	Logger *slog.Logger // gets what failed and what moved; nil: nobody does
 
 	// MinBackoff is the pause before a failed action is delivered again; it doubles with each failure of the same
 	// recovery up to MaxBackoff. 0: 200 ms and 5 s. MaxBackoff must stay below the group's fence_ttl, since an
@@ -43,7 +44,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.MaxBackoff, 5*time.Second)
 	setDefault(&o.StopGrace, 5*time.Second)
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
 	case o.Log == nil, o.Router == nil:
@@ -77,7 +78,15 @@ type Manager struct {
 	wg      sync.WaitGroup
 }
 
-// New makes a manager that does nothing until Start.
+// ForGroup makes the manager of a group, with the group's log, router and node, whatever opts says of these three. A process
+// with several groups has a manager for each.
+func ForGroup(g *gms.Group, opts Options) (*Manager, error) {
+	opts.Log, opts.Router = GroupLog(g), g.Router()
+	opts.Node, _ = g.Self()
+	return New(opts)
+}
+
+// New makes a manager that does nothing until Start. Its error names the option that is wrong or missing.
 func New(opts Options) (*Manager, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {

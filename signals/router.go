@@ -27,7 +27,7 @@ var (
 
 // Options of a Router. The zero value is usable.
 type Options struct {
-	// Logger gets errors and panics of actions; nil: slog.Default().
+	// Logger gets errors and panics of actions; nil: nobody does, and OnError is the place to notice.
 	Logger *slog.Logger
 	// MessageBytes bounds what waits for one message factory, in bytes; a single message is always taken.
 	// 0: 64 MiB. Other signals are few and are never dropped.
@@ -74,7 +74,7 @@ type recovery struct {
 // NewRouter makes a router that holds signals back until Start.
 func NewRouter(opts Options) *Router {
 	if opts.Logger == nil {
-		opts.Logger = slog.Default()
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.MessageBytes <= 0 {
 		opts.MessageBytes = defaultMessageBytes

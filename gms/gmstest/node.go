@@ -87,7 +87,7 @@ func (w *World) start(s *site) (*Node, error) {
 	n := &Node{Name: s.name, world: w, site: s, proc: w.net.boot(s.ip), down: make(chan struct{})}
 	n.Router = signals.NewRouter(signals.Options{Logger: w.tape.logger(n)})
 	var err error
-	if n.Group, err = gms.New(w.config(n), n.Router); err != nil {
+	if n.Group, err = gms.New(w.config(n)); err != nil {
 		return nil, err
 	}
 	if err := n.Router.Start(context.Background()); err != nil {
@@ -119,7 +119,7 @@ func (w *World) config(n *Node) gms.Config {
 		change(s.name, &cfg)
 	}
 	cfg.Network, cfg.Clock = n.proc, clock{w.began.Add(-time.Hour)}
-	cfg.Logger = w.tape.logger(n)
+	cfg.Router, cfg.Logger = n.Router, w.tape.logger(n)
 	cfg.Seam = &seam.Hooks{Stores: s.disk, TrailingLogs: w.opts.trailing, Applied: func(index uint64, m *state.Machine, changes []state.Change) {
 		w.observer.applied(n, index, m, changes)
 	}}

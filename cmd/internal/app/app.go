@@ -87,7 +87,7 @@ func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog
 	if child != nil {
 		gcfg.Run, gcfg.WardenKey, gcfg.TellWarden = child.Run(), child.Key(), child.Stands
 	}
-	if a.group, err = gms.New(gcfg, a.router); err != nil {
+	if a.group, err = gms.New(gcfg); err != nil {
 		return nil, err
 	}
 	a.manager, err = recovery.New(recovery.Options{
@@ -117,7 +117,7 @@ func (a *App) groupConfig() (gms.Config, error) {
 		// One more than a task may be tried: a task's own limit decides first, this one stops what kills its recoverers.
 		MaxAttempts: max(c.Recovery.MaxAttempts, c.Backup.MaxAttempts+1),
 		NoRefused:   !c.Evidence.Refused, Floor: a.floor,
-		Logger: a.log,
+		Router: a.router, Logger: a.log,
 	}, nil
 }
 
