@@ -7,7 +7,7 @@ import (
 )
 
 // ownComponents are the names of the daemon's own components.
-var ownComponents = []string{"backup", "restore", "delete", "verify", "replicate", "schedule", "prune", "clock"}
+var ownComponents = []string{"backup", "restore", "delete", "verify", "replicate", "schedule", "prune", "clock", "claims"}
 
 func (c *Config) database(ps *problems, at, name string, scratch bool) {
 	i := slices.IndexFunc(c.Databases, func(d Database) bool { return d.Name == name })

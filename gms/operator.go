@@ -101,3 +101,10 @@ func (g *Group) ForceFence(ctx context.Context, component, node string, token ui
 	}}})
 	return err
 }
+
+// FreeItem has a quarantined item be claimed again, as if nobody had died with it. ErrNotFound when nobody has claimed it,
+// ErrNotHolder when it is claimed and not quarantined.
+func (g *Group) FreeItem(ctx context.Context, component, item string) error {
+	_, err := g.decided(ctx, "free "+item+" of "+component, endClaim(component, item, 0, wire.EndClaim_HOW_FREE, nil))
+	return err
+}

@@ -55,8 +55,16 @@ func (s result) counts() (c Counts) {
 // run when the run that holds the claim is closed.
 func (r *Runner) child(ctx, run context.Context, c claimed, k *tickets) result {
 	k.take()
-	res, later := r.work(ctx, run, c)
+	work, let, ok := r.hold(ctx, c.claim)
+	if !ok {
+		r.release(run, c.claim, false)
+		r.freeClaim(c, false)
+		k.give()
+		return result{kind: unpreserve, report: Report{Unpreservable: true}}
+	}
+	res, later := r.work(work, run, c)
 	if later == nil {
+		let()
 		r.freeClaim(c, false)
 		k.give()
 		return res
@@ -70,6 +78,7 @@ func (r *Runner) child(ctx, run context.Context, c claimed, k *tickets) result {
 		defer r.running.Done()
 		defer k.give()
 		late := later()
+		let()
 		r.freeClaim(c, true)
 		r.count(late.counts())
 	}()

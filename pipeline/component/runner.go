@@ -20,9 +20,11 @@ type Runner struct {
 	mu       sync.Mutex
 	started  bool
 	stopped  bool
-	occupied int                // claims that are worked on or may be, the room that ticks have reserved included
-	freed    chan struct{}      // closed, and made anew, when occupied shrinks
-	stuck    map[Claim]struct{} // not proven to have stopped
+	occupied int                                // claims that are worked on or may be, the room that ticks have reserved included
+	freed    chan struct{}                      // closed, and made anew, when occupied shrinks
+	stuck    map[Claim]struct{}                 // not proven to have stopped
+	holds    map[uint64]context.CancelCauseFunc // what ends the work under a claim, by token
+	barred   map[uint64]struct{}                // tokens under which nothing begins any more
 	total    Counts
 	skips    skips
 	running  sync.WaitGroup // ticks, children, the timer
@@ -35,7 +37,7 @@ func New(cfg Config) (*Runner, error) {
 	}
 	r := &Runner{
 		cfg: cfg, wake: make(chan struct{}, 1), shut: make(chan struct{}), freed: make(chan struct{}),
-		stuck: make(map[Claim]struct{}), skips: make(skips),
+		stuck: make(map[Claim]struct{}), skips: make(skips), holds: make(map[uint64]context.CancelCauseFunc), barred: make(map[uint64]struct{}),
 	}
 	r.base, r.end = context.WithCancelCause(context.Background())
 	return r, nil

@@ -84,15 +84,19 @@ type Recurring interface {
 // Autonomous tells of components, their items and claims.
 type Autonomous interface {
 	Components(ctx context.Context) ([]api.Component, error)
+	// RunComponent begins a tick and returns soon, whether it has ended or not.
 	RunComponent(ctx context.Context, name string) (api.Tick, error)
+	Tick(ctx context.Context, name, id string) (api.Tick, error)
 	PauseComponent(ctx context.Context, name string, on bool) (api.Component, error)
-	// Items are as a component sees them, with the reasons why it would not work on each; component "" sees all alike.
-	Items(ctx context.Context, component string) ([]api.Item, error)
-	Item(ctx context.Context, component, id string) (api.Item, error)
+	// Items are as a component or a trigger sees them, with the reasons why each is not wanted; a query without both sees
+	// all alike.
+	Items(ctx context.Context, q api.ItemQuery) ([]api.Item, error)
+	Item(ctx context.Context, q api.ItemQuery, id string) (api.Item, error)
 	PutItem(ctx context.Context, r api.PutItem) (api.Item, error)
 	AppendEvent(ctx context.Context, id string, r api.AppendEvent) (api.Item, error)
 	ForgetEvents(ctx context.Context, id string, r api.ForgetEvents) (api.Forgotten, error)
 	Claims(ctx context.Context) ([]api.Claim, error)
+	// EndClaim has a claim end without a second worker for its item; api.CodeBusy while that is under way.
 	EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (api.Claim, error)
 }
 

@@ -35,6 +35,7 @@ type App struct {
 	manager *recovery.Manager
 	times   *times
 	clock   *groupClock
+	ticks   ticks
 
 	mu       sync.Mutex
 	state    string // as api.Status.State
@@ -58,6 +59,7 @@ type work struct {
 	planner *pipeline.Planner
 	worker  *pipeline.Worker
 
+	bridge    *bridge
 	items     component.Items
 	scheduler *pipeline.Scheduler
 	pruner    *pipeline.Pruner
@@ -143,6 +145,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	a.onStop("storages", func(context.Context) error { return a.opened.closeAll() })
 	if err := a.router.AddMessageFactory(clockComponent, signals.Handle(a.clock.hear)); err != nil {
+		return err
+	}
+	if err := a.router.AddMessageFactory(claimsComponent, signals.Handle(a.hearYield)); err != nil {
 		return err
 	}
 	if err := a.router.Start(context.WithoutCancel(ctx)); err != nil {
@@ -301,7 +306,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b.worker = w.worker
+	b.worker, w.bridge = w.worker, b
 	w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
 		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
 		OnFailure: string(c.Backup.OnFailure), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,

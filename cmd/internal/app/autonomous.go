@@ -1,18 +1,14 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
-	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline/component"
-	"github.com/fencepost/fencepost/signals"
 )
 
 func (j jobs) runner(name string) (*work, *component.Runner, error) {
@@ -59,33 +55,6 @@ func (j jobs) component(ctx context.Context, name string, r *component.Runner) a
 	return c
 }
 
-// RunComponent implements admin.Autonomous. The tick goes on when the caller does not wait for it.
-func (j jobs) RunComponent(ctx context.Context, name string) (api.Tick, error) {
-	_, r, err := j.runner(name)
-	if err != nil {
-		return api.Tick{}, err
-	}
-	ticks := make(chan component.Tick, 1)
-	go func() { ticks <- r.RunOnce(context.WithoutCancel(ctx)) }() // Stop of the runner waits for it
-	select {
-	case t := <-ticks:
-		out := api.Tick{Component: name, Code: int(t.Code()), Queried: t.Queried, Claimed: t.Claimed, Busy: t.Busy, Done: t.Done, Failed: t.Failed}
-		if t.Err != nil {
-			out.Problem = t.Err.Error()
-		} else if details := t.Report.Details(); details != "" {
-			out.Problem = details
-		}
-		return out, nil
-	case <-time.After(runWithin):
-		return api.Tick{}, &api.Error{Code: api.CodeBusy, Message: fmt.Sprintf("component %s still works on what it has claimed", name), Hint: "it goes on: see fencepost component ls and fencepost tasks"}
-	case <-ctx.Done():
-		return api.Tick{}, context.Cause(ctx)
-	}
-}
-
-// runWithin is how long a tick that somebody asked for is waited for.
-const runWithin = 25 * time.Second
-
 // PauseComponent implements admin.Autonomous.
 func (j jobs) PauseComponent(ctx context.Context, name string, on bool) (api.Component, error) {
 	_, r, err := j.runner(name)
@@ -102,16 +71,16 @@ func (j jobs) PauseComponent(ctx context.Context, name string, on bool) (api.Com
 }
 
 // Items implements admin.Autonomous.
-func (j jobs) Items(ctx context.Context, name string) ([]api.Item, error) {
+func (j jobs) Items(ctx context.Context, q api.ItemQuery) ([]api.Item, error) {
 	w, err := j.now()
 	if err != nil {
 		return nil, err
 	}
-	triggers, err := j.triggers(w, name)
+	triggers, err := j.triggers(w, q)
 	if err != nil {
 		return nil, err
 	}
-	all, err := w.items.All(ctx, name, "")
+	all, err := w.items.All(ctx, q.Component, "")
 	if err != nil {
 		return nil, err
 	}
@@ -122,28 +91,32 @@ func (j jobs) Items(ctx context.Context, name string) ([]api.Item, error) {
 	return list, nil
 }
 
-func (j jobs) triggers(w *work, name string) ([]component.Trigger, error) {
-	if name == "" {
+// triggers are those by which items are looked at: the query's own, else the component's, else none.
+func (j jobs) triggers(w *work, q api.ItemQuery) ([]component.Trigger, error) {
+	if q.Own() {
+		return []component.Trigger{{Past: q.Past, PastFailed: q.PastFailed, Future: q.Future, Old: q.Old, Types: q.Types}}, nil
+	}
+	if q.Component == "" {
 		return nil, nil
 	}
-	t, ok := w.triggers[name]
+	t, ok := w.triggers[q.Component]
 	if !ok {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no component %q that works on items", name), Hint: "those of tasks have their items among fencepost tasks"}
+		return nil, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no component %q that works on items", q.Component), Hint: "those of tasks have their items among fencepost tasks"}
 	}
 	return t, nil
 }
 
 // Item implements admin.Autonomous.
-func (j jobs) Item(ctx context.Context, name, id string) (api.Item, error) {
+func (j jobs) Item(ctx context.Context, q api.ItemQuery, id string) (api.Item, error) {
 	w, err := j.now()
 	if err != nil {
 		return api.Item{}, err
 	}
-	triggers, err := j.triggers(w, name)
+	triggers, err := j.triggers(w, q)
 	if err != nil {
 		return api.Item{}, err
 	}
-	it, err := w.items.Get(ctx, name, id)
+	it, err := w.items.Get(ctx, q.Component, id)
 	return itemShown(it, triggers, j.a.clock.Now()), err
 }
 
@@ -196,7 +169,7 @@ func (j jobs) AppendEvent(ctx context.Context, id string, r api.AppendEvent) (ap
 	if err := w.items.Append(ctx, id, e); err != nil {
 		return api.Item{}, err
 	}
-	return j.Item(ctx, "", id)
+	return j.Item(ctx, api.ItemQuery{}, id)
 }
 
 // ForgetEvents implements admin.Autonomous.
@@ -207,63 +180,4 @@ func (j jobs) ForgetEvents(ctx context.Context, id string, r api.ForgetEvents) (
 	}
 	n, err := w.items.Forget(ctx, id, r.Type)
 	return api.Forgotten{Events: n}, err
-}
-
-// Claims implements admin.Autonomous.
-func (j jobs) Claims(ctx context.Context) ([]api.Claim, error) {
-	people(j).fresh(ctx)
-	list := []api.Claim{}
-	for _, c := range j.a.group.Claims() {
-		list = append(list, claimShown(c))
-	}
-	slices.SortFunc(list, func(a, b api.Claim) int {
-		return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Item, b.Item))
-	})
-	return list, nil
-}
-
-func claimShown(c gms.ClaimState) api.Claim {
-	out := api.Claim{
-		Component: c.Component, Item: c.Item, RoundTrip: int(c.RoundTrip), Token: c.Token, Node: c.Node, Run: c.Run, State: "held",
-		Orphanings: int(c.Orphanings), HolderLives: !c.Orphan && !c.Quarantined,
-	}
-	switch {
-	case c.Quarantined:
-		out.State = "quarantined"
-	case c.Orphan:
-		out.State = "orphan"
-	case c.Adopted:
-		out.State = "adopted"
-	}
-	return out
-}
-
-// EndClaim implements admin.Autonomous. Only a claim of this node's run can be ended here: what others hold, they work on,
-// and orphans are for recovery.
-func (j jobs) EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (api.Claim, error) {
-	all := j.a.group.Claims()
-	i := slices.IndexFunc(all, func(c gms.ClaimState) bool {
-		return c.Component == r.Component && c.Item == r.Item && c.Token == r.Token
-	})
-	if i < 0 {
-		return api.Claim{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("nobody claims %s of %s with token %d", r.Item, r.Component, r.Token), Hint: "see fencepost claim ls: it may have moved"}
-	}
-	c := all[i]
-	_, self := j.a.group.Self()
-	switch {
-	case c.Orphan || c.Adopted:
-		return api.Claim{}, &api.Error{Code: api.CodeConflict, Message: "the claim is a dead run's: its recovery ends it", Hint: "see fencepost recoveries"}
-	case c.Run != self && !c.Quarantined:
-		return api.Claim{}, &api.Error{Code: api.CodeConflict, Message: "the claim is held by node " + c.Node, Hint: "ask that node, with its socket"}
-	}
-	how, shown := signals.Abandon, claimShown(c)
-	shown.State = "free"
-	if quarantine {
-		how, shown.State = signals.Quarantine, "quarantined"
-	}
-	err := j.a.group.EndClaim(ctx, c.Claim, how)
-	if errors.Is(err, gms.ErrNotFound) || errors.Is(err, gms.ErrNotHolder) {
-		return api.Claim{}, &api.Error{Code: api.CodeConflict, Message: "the claim has moved meanwhile", Hint: "see fencepost claim ls"}
-	}
-	return shown, err
 }

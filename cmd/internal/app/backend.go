@@ -87,7 +87,7 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	}
 	for _, c := range g.Claims() {
 		if c.Quarantined {
-			s.Problems = append(s.Problems, "task "+c.Item+" of "+c.Component+" is quarantined: it has cost too many nodes their lives")
+			s.Problems = append(s.Problems, "item "+c.Item+" of "+c.Component+" is quarantined, by an operator or because it has cost too many nodes their lives: fencepost claim free")
 		}
 	}
 	return s, nil

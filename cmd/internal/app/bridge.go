@@ -28,6 +28,7 @@ type bridge struct {
 	mu    sync.Mutex
 	seats map[string]bool      // run locks that are held
 	lost  map[uint64]time.Time // claims of this run that nobody here works on: since when, by token
+	aside map[uint64]bool      // claims whose items an operator wants set aside when they end, by token
 }
 
 var (
@@ -135,10 +136,32 @@ func claimOf(c signals.Claim) component.Claim {
 
 // EndClaim implements component.Claims.
 func (b *bridge) EndClaim(ctx context.Context, c component.Claim, done bool) error {
-	if done {
-		return b.end(ctx, c, signals.Complete)
+	how := signals.Abandon
+	b.mu.Lock()
+	switch {
+	case b.aside[c.Token]:
+		how = signals.Quarantine
+	case done:
+		how = signals.Complete
 	}
-	return b.end(ctx, c, signals.Abandon)
+	b.mu.Unlock()
+	err := b.end(ctx, c, how)
+	if err == nil && how == signals.Quarantine {
+		b.mu.Lock()
+		delete(b.aside, c.Token)
+		b.mu.Unlock()
+	}
+	return err
+}
+
+// setAside has the item of a claim be quarantined when the claim ends, whatever became of the work.
+func (b *bridge) setAside(token uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.aside == nil {
+		b.aside = make(map[uint64]bool)
+	}
+	b.aside[token] = true
 }
 
 // end ends a claim; that it is somebody else's by now, or nobody's, is no error.

@@ -55,7 +55,7 @@ func TestHostComponent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	it, err := api.Get[api.Item](ctx, client, api.ItemPath("export", "o1"))
+	it, err := api.Get[api.Item](ctx, client, api.ItemPath(api.ItemQuery{Component: "export"}, "o1"))
 	if err != nil || it.Wanted || !slices.Contains(it.Why, "there is no received yet") {
 		t.Errorf("before it was received: %+v, %v", it, err)
 	}
@@ -74,7 +74,7 @@ func TestHostComponent(t *testing.T) {
 		t.Fatal(err)
 	}
 	event := func(id string) (e api.Event) {
-		it, err := api.Get[api.Item](ctx, client, api.ItemPath("export", id))
+		it, err := api.Get[api.Item](ctx, client, api.ItemPath(api.ItemQuery{Component: "export"}, id))
 		if err != nil {
 			t.Fatal(err)
 		}

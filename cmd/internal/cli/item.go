@@ -25,32 +25,53 @@ func (r *root) itemCommand() *cobra.Command {
 func (r *root) itemQueryCommand() *cobra.Command {
 	var explain string
 	var all bool
+	var q api.ItemQuery
 	cmd := &cobra.Command{
-		Use:   "query COMPONENT",
-		Short: "List the items that a component would work on now, or explain one",
-		Long: "List the items that a component would work on now. --explain ID shows one item with its events, and each reason why\n" +
-			"the component would not work on it.",
-		Args: arguments(1, 1),
+		Use:   "query [COMPONENT]",
+		Short: "List the items that a component, or a trigger, wants now, or explain one",
+		Long: "List the items that a component would work on now. --past and the others are a trigger of your own, instead of the\n" +
+			"component's; with a component they are still looked at with what it knows of failures and waiting. --explain ID shows\n" +
+			"one item with its events, and each reason why it is not wanted.",
+		Args: arguments(0, 1),
+	}
+	for _, f := range []struct {
+		into        *[]string
+		name, usage string
+	}{
+		{&q.Past, "past", "event types whose newest succeeded"},
+		{&q.PastFailed, "past-failed", "event types whose newest failed"},
+		{&q.Future, "future", "event types of which there is none at all"},
+		{&q.Old, "old", "event types of which there is none since the item's last change"},
+		{&q.Types, "type", "types of items"},
+	} {
+		cmd.Flags().StringSliceVar(f.into, f.name, nil, f.usage)
 	}
 	cmd.Flags().StringVar(&explain, "explain", "", "show this item, and why it is not wanted")
 	cmd.Flags().BoolVar(&all, "all", false, "also those that are not wanted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			q.Component = args[0]
+		}
+		nobody := q.Component == "" && !q.Own()
+		if nobody && explain != "" {
+			return &api.Error{Code: api.CodeUsage, Message: "--explain: to whom? name a component, or a trigger with --past and the others", Hint: "fencepost component ls lists the components"}
+		}
 		c := r.client()
 		defer c.Close()
 		if explain != "" {
-			it, err := api.Get[api.Item](cmd.Context(), c, api.ItemPath(args[0], explain))
+			it, err := api.Get[api.Item](cmd.Context(), c, api.ItemPath(q, explain))
 			if err != nil {
 				return err
 			}
 			return r.print(itemOutput(it))
 		}
-		list, err := api.Get[[]api.Item](cmd.Context(), c, api.ItemsPath(args[0]))
+		list, err := api.Get[[]api.Item](cmd.Context(), c, api.ItemsPath(q))
 		if err != nil {
 			return err
 		}
 		out := itemsOutput{}
 		for _, it := range list {
-			if all || it.Wanted {
+			if all || nobody || it.Wanted {
 				out = append(out, it)
 			}
 		}
@@ -84,7 +105,7 @@ func (r *root) itemPutCommand() *cobra.Command {
 
 func (r *root) eventCommand() *cobra.Command {
 	ls := live(r, &cobra.Command{Use: "ls ITEM", Short: "List the events of an item", Args: arguments(1, 1)},
-		func(args []string) string { return api.ItemPath("", args[0]) }, func(it api.Item) output { return itemOutput(it) })
+		func(args []string) string { return api.ItemPath(api.ItemQuery{}, args[0]) }, func(it api.Item) output { return itemOutput(it) })
 	return group("event", "Look at the events of items, and change them by hand", ls, r.eventAppendCommand(),
 		r.forgetCommand("rm ITEM TYPE", "Take the events of a type away from an item"),
 		r.forgetCommand("restart ITEM COMPONENT", "Have a component work on an item anew: its events go, and its quarantine"))

@@ -68,8 +68,20 @@ func Main(ctx context.Context, args []string, env Env) int {
 		err = usage(called, err)
 	}
 	r.report(err)
+	var with exitError
+	if errors.As(err, &with) {
+		return with.code
+	}
 	return api.ExitCode(err)
 }
+
+// exitError is an error of a command whose exit codes are its own.
+type exitError struct {
+	error
+	code int
+}
+
+func (e exitError) Unwrap() error { return e.error }
 
 func (r *root) command() *cobra.Command {
 	cmd := &cobra.Command{

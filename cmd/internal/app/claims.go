@@ -1,0 +1,267 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// claimsComponent is the component whose messages ask a member to give a claim of its back.
+const claimsComponent = "claims"
+
+const (
+	endWithin = 20 * time.Second // of one request that ends a claim; whoever wants to wait longer asks again
+	askAgain  = 5 * time.Second  // between two messages to a member that still holds the claim
+)
+
+// yieldAsk asks a member to have the work under a claim end, and to give the claim back or set its item aside.
+type yieldAsk struct {
+	Component  string `json:"component"`
+	Item       string `json:"item"`
+	Token      uint64 `json:"token"`
+	Quarantine bool   `json:"quarantine"`
+}
+
+// Claims implements admin.Autonomous.
+func (j jobs) Claims(ctx context.Context) ([]api.Claim, error) {
+	people(j).fresh(ctx)
+	list := []api.Claim{}
+	for _, c := range j.a.group.Claims() {
+		list = append(list, claimShown(c))
+	}
+	slices.SortFunc(list, func(a, b api.Claim) int {
+		return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Item, b.Item))
+	})
+	return list, nil
+}
+
+func claimShown(c gms.ClaimState) api.Claim {
+	out := api.Claim{
+		Component: c.Component, Item: c.Item, RoundTrip: int(c.RoundTrip), Token: c.Token, Node: c.Node, Run: c.Run, State: "held",
+		Orphanings: int(c.Orphanings), HolderLives: !c.Orphan && !c.Quarantined,
+	}
+	switch {
+	case c.Quarantined:
+		out.State = "quarantined"
+	case c.Orphan:
+		out.State = "orphan"
+	case c.Adopted:
+		out.State = "adopted"
+	}
+	return out
+}
+
+// EndClaim implements admin.Autonomous. The item gets no second worker by it: who lives and works under the claim is asked to
+// end, and gives the claim back when the work is proven to have ended; what a dead run claimed is settled by its recovery
+// first, under the fence. It waits for that, not for ever: CodeBusy says that it is under way.
+func (j jobs) EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (api.Claim, error) {
+	people(j).fresh(ctx)
+	named, ok := j.a.claimOn(r.Component, r.Item)
+	if !ok || named.Token != r.Token {
+		return api.Claim{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("nobody claims %s of %s with token %d", r.Item, r.Component, r.Token), Hint: "see fencepost claim ls: it may have moved"}
+	}
+	over := time.NewTimer(endWithin)
+	defer over.Stop()
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
+	asked := uint64(0) // the token whose holder was asked last
+	for {
+		changed := j.a.group.Cache().Changed()
+		c, held := j.a.claimOn(r.Component, r.Item)
+		step := nextStep(r.Token, quarantine, c, held)
+		switch step {
+		case claimEnded:
+			shown := claimShown(named)
+			shown.State, shown.HolderLives = "free", false
+			return shown, nil
+		case claimAside:
+			return claimShown(c), nil
+		case claimSettles:
+			if err := j.a.stranded(r.Component, c); err != nil {
+				return api.Claim{}, err
+			}
+		case claimAsk:
+			if asked != c.Token {
+				asked = c.Token
+				if err := j.a.askYield(ctx, c, quarantine); err != nil {
+					return api.Claim{}, err
+				}
+			}
+		default:
+			if err := j.a.actOn(ctx, step, r); err != nil {
+				return api.Claim{}, err
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-again.C:
+			asked = 0
+		case <-over.C:
+			return api.Claim{}, j.a.stillHeld(c)
+		case <-ctx.Done():
+			return api.Claim{}, context.Cause(ctx)
+		}
+	}
+}
+
+// claimStep is what is to be done next about a claim that somebody wants to have ended.
+type claimStep int
+
+const (
+	claimEnded   claimStep = iota // nothing: the claim that was named is no more
+	claimAside                    // nothing: the item is set aside
+	claimSettles                  // wait for the recovery of the run that died with it
+	claimAsk                      // have its holder end the work, and wait
+	claimFree                     // let the quarantined item be claimed again
+	claimTake                     // claim the item, which nobody holds now, and set it aside
+)
+
+// nextStep decides, from what the log has, about the claim of that token. It is pure.
+func nextStep(token uint64, quarantine bool, c gms.ClaimState, held bool) claimStep {
+	switch {
+	case held && c.Quarantined && quarantine:
+		return claimAside
+	case held && c.Quarantined && c.Token == token:
+		return claimFree
+	case !held && quarantine:
+		return claimTake
+	case !held, c.Token != token && !quarantine:
+		return claimEnded
+	case c.Orphan, c.Adopted:
+		return claimSettles
+	}
+	return claimAsk
+}
+
+// actOn takes a step that is this node's to take. That somebody was quicker is no error: the next look shows it.
+func (a *App) actOn(ctx context.Context, step claimStep, r api.ClaimName) error {
+	if step == claimFree {
+		err := a.group.FreeItem(ctx, r.Component, r.Item)
+		if errors.Is(err, gms.ErrNotFound) || errors.Is(err, gms.ErrNotHolder) {
+			return nil
+		}
+		return err
+	}
+	c, err := a.group.Claim(ctx, r.Component, r.Item, 1)
+	if err == nil {
+		return a.group.EndClaim(ctx, c, signals.Quarantine)
+	}
+	if errors.Is(err, gms.ErrBusy) || errors.Is(err, gms.ErrQuarantined) {
+		return a.group.Sync(ctx)
+	}
+	return err
+}
+
+func (a *App) claimOn(component, item string) (gms.ClaimState, bool) {
+	all := a.group.Claims()
+	i := slices.IndexFunc(all, func(c gms.ClaimState) bool { return c.Component == component && c.Item == item })
+	if i < 0 {
+		return gms.ClaimState{}, false
+	}
+	return all[i], true
+}
+
+// stranded is why the recovery that has a claim does not go on by itself; nil when it does.
+func (a *App) stranded(component string, c gms.ClaimState) error {
+	recoveries, _ := a.group.Recoveries()
+	for _, r := range recoveries {
+		if r.Component != component || r.Run != c.Run && !c.Adopted || r.State != api.FenceParked && r.State != api.FenceWaiting {
+			continue
+		}
+		return &api.Error{
+			Code: api.CodeNeedsOperator, Message: fmt.Sprintf("the claim is that of a dead run of %s, whose recovery is %s", r.Node, r.State),
+			Hint: fmt.Sprintf("fencepost recoveries retry %s %s has it tried again, drop frees what the run had claimed", component, r.Run[:8]),
+		}
+	}
+	return nil
+}
+
+// askYield asks the holder of a claim to have its work end. This node asks itself without a message.
+func (a *App) askYield(ctx context.Context, c gms.ClaimState, quarantine bool) error {
+	ask := yieldAsk{Component: c.Component, Item: c.Item, Token: c.Token, Quarantine: quarantine}
+	if _, self := a.group.Self(); c.Run == self {
+		return a.yield(ctx, ask)
+	}
+	payload, err := json.Marshal(ask)
+	if err != nil {
+		return err
+	}
+	err = a.group.Send(ctx, claimsComponent, payload, c.Node)
+	if errors.Is(err, gms.ErrUnknownMember) || errors.Is(err, gms.ErrUnknown) {
+		return nil // it dies just now, or the message comes late: what it holds is looked at again
+	}
+	return err
+}
+
+// hearYield is the action of such a message.
+func (a *App) hearYield(ctx context.Context, s signals.Signal) error {
+	m, ok := s.(*signals.Message)
+	if !ok {
+		return nil
+	}
+	var ask yieldAsk
+	if err := json.Unmarshal(m.Payload(), &ask); err != nil {
+		return fmt.Errorf("read what is asked about a claim: %w", err)
+	}
+	a.log.InfoContext(ctx, "app: asked to give a claim back", "by", m.Facts().Member.Node, "component", ask.Component, "item", ask.Item, "token", ask.Token)
+	ctx, cancel := context.WithTimeout(ctx, askAgain)
+	defer cancel()
+	return a.yield(ctx, ask)
+}
+
+// yield has the work under a claim of this node end; its component then gives the claim back. A claim that nothing works
+// under is given back here.
+func (a *App) yield(ctx context.Context, ask yieldAsk) error {
+	c, ok := a.claimOn(ask.Component, ask.Item)
+	_, self := a.group.Self()
+	if !ok || c.Token != ask.Token || c.Run != self || c.Orphan || c.Adopted || c.Quarantined {
+		return nil
+	}
+	how := signals.Abandon
+	if ask.Quarantine {
+		how = signals.Quarantine
+	}
+	a.mu.Lock()
+	w := a.work
+	a.mu.Unlock()
+	if w != nil {
+		if ask.Quarantine {
+			w.bridge.setAside(ask.Token)
+		}
+		if r := w.runners[ask.Component]; r != nil && r.Yield(ask.Token) {
+			return nil
+		}
+	}
+	err := a.group.EndClaim(ctx, c.Claim, how)
+	if errors.Is(err, gms.ErrNotFound) || errors.Is(err, gms.ErrNotHolder) {
+		return nil
+	}
+	return err
+}
+
+// stillHeld says what a claim waits for that has not ended in time.
+func (a *App) stillHeld(c gms.ClaimState) error {
+	if c.Orphan || c.Adopted {
+		return &api.Error{Code: api.CodeBusy, Message: "the claim is that of a dead run, and its recovery goes on", Hint: "see fencepost recoveries"}
+	}
+	a.mu.Lock()
+	w := a.work
+	a.mu.Unlock()
+	if w != nil && w.runners[c.Component] != nil {
+		for _, stuck := range w.runners[c.Component].Stuck() {
+			if stuck.Token == c.Token {
+				return &api.Error{Code: api.CodeNotStopped, Message: "the work under the claim was ended by force, and is not proven to have stopped", Hint: "stop what it started by hand; the claim is given back as soon as it has ended"}
+			}
+		}
+	}
+	return &api.Error{Code: api.CodeBusy, Message: fmt.Sprintf("node %s was asked to end its work on %s, and still holds the claim", c.Node, c.Item), Hint: "it gives the claim back when the work has ended"}
+}
