@@ -98,6 +98,7 @@ type Task struct {
 	Foreign  bool     `json:"foreign,omitempty"`  // restore: whoever has made the backup
 	Storages []string `json:"storages,omitempty"`
 	Require  string   `json:"require,omitempty"` // create: all | any | number of storages that must hold a copy
+	Needs    Needs    `json:"needs,omitzero"`    // what a node must have to carry it out
 
 	Dump    source.DumpOptions    `json:"dump,omitzero"`    // create: what of the database
 	Choices source.RestoreChoices `json:"choices,omitzero"` // restore: how, and what of the backup
@@ -113,6 +114,7 @@ type Task struct {
 	Hint      string    `json:"hint,omitempty"`
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated"`
+	Begun     time.Time `json:"begun,omitzero"` // when the present attempt, or the last one, began; the ledger sets it
 	Finished  time.Time `json:"finished,omitzero"`
 	StartBy   time.Time `json:"start_by,omitzero"`   // restore: not begun by then = expired
 	NotBefore time.Time `json:"not_before,omitzero"` // not begun before; a delete can be undone until then
@@ -120,11 +122,13 @@ type Task struct {
 	CancelBy string `json:"cancel_by,omitempty"` // who asked for a cancel; kept beside the row, joined when read, ignored when written
 }
 
-// Progress counts bytes of the present attempt.
+// Progress counts bytes of the present attempt. They flow through all stages at once.
 type Progress struct {
-	Read     int64            `json:"read"`             // from the source (create) or the storage (restore)
-	Estimate int64            `json:"estimate"`         // expected Read in the end; 0 = unknown
-	Stored   map[string]int64 `json:"stored,omitempty"` // per storage, after the processors
+	Read      int64            `json:"read"`                // from the source (create) or a storage
+	Estimate  int64            `json:"estimate"`            // expected Read in the end; 0 = unknown
+	Processed int64            `json:"processed,omitempty"` // that came out of the processors (create), or of their inverses
+	Stored    map[string]int64 `json:"stored,omitempty"`    // per storage
+	Rate      int64            `json:"rate,omitempty"`      // of Read per second, of late, by the clock of the node that works
 }
 
 // BackupState is the state of a backup's entry.
@@ -300,12 +304,22 @@ type Errors interface {
 	HandleErrors(ctx context.Context, n int, handle func(context.Context, TaskError) error) (handled int, err error)
 }
 
+// Logs is the part of a ledger that keeps what there is to tell of tasks.
+type Logs interface {
+	// AppendLog adds lines to the log of g's task; AfterLog says what is kept. It is a guarded write, which may also be
+	// made after the task has ended, as long as its claim is held.
+	AppendLog(ctx context.Context, g Guard, lines []LogLine) error
+	// Log reads the log of a task; one of which nothing was told has an empty one. ErrNotFound: there is no such task.
+	Log(ctx context.Context, id string) (Log, error)
+}
+
 // Ledger keeps tasks and backups. Every implementation passes ledgertest.Run. Methods are safe for concurrent use and
 // may block until ctx ends.
 type Ledger interface {
 	Tasks
 	Backups
 	Errors
+	Logs
 	// ShutOut is a recoverer's first act under its fence: after it returned nil, no write guarded by f.Run, or by an
 	// earlier token of the same fence, takes effect (PROTOCOL.md 23).
 	ShutOut(ctx context.Context, f Fence) error

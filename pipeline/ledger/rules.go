@@ -47,7 +47,10 @@ func AsPlanned(t Task, now time.Time) (Task, error) {
 			return Task{}, fmt.Errorf("plan task %s: a name of %d bytes: at most %d", t.ID, len(name), MaxName)
 		}
 	}
-	t.State, t.Attempt, t.Token, t.Taken, t.Run, t.Node, t.CancelBy = Planned, 0, 0, false, "", "", ""
+	if err := t.Needs.check(); err != nil {
+		return Task{}, fmt.Errorf("plan task %s: %w", t.ID, err)
+	}
+	t.State, t.Attempt, t.Token, t.Taken, t.Run, t.Node, t.CancelBy, t.Begun = Planned, 0, 0, false, "", "", "", time.Time{}
 	if t.Created.IsZero() {
 		t.Created = now
 	}
@@ -89,7 +92,13 @@ func AfterWrite(stored Task, g Guard, next Task, now time.Time) (Task, error) {
 	next.ID, next.Type, next.RunType, next.Created = stored.ID, stored.Type, stored.RunType, stored.Created
 	next.Token, next.Run, next.Node = stored.Token, stored.Run, stored.Node
 	next.Taken = stored.Taken && next.Taken && next.State == Planned && !givesBack // a revert that plans again begins nothing
-	next.MaxAttempts, next.Backup, next.Of, next.Flight = stored.MaxAttempts, stored.Backup, stored.Of, stored.Flight
+	next.MaxAttempts, next.Backup, next.Of, next.Flight, next.Needs = stored.MaxAttempts, stored.Backup, stored.Of, stored.Flight, stored.Needs
+	switch next.Begun = stored.Begun; {
+	case next.State == Planned:
+		next.Begun = time.Time{}
+	case stored.State == Planned && Begins(next):
+		next.Begun = now
+	}
 	next.CancelBy = ""
 	next.Error, next.Hint = clip(next.Error), clip(next.Hint)
 	next.Updated, next.Finished = now, time.Time{}
@@ -145,16 +154,18 @@ func follows(from, to Backup) bool {
 // Clip is a text within MaxText bytes.
 func Clip(s string) string { return clip(s) }
 
-// clip cuts s to MaxText bytes at a rune's boundary.
-func clip(s string) string {
-	if len(s) <= MaxText {
+func clip(s string) string { return cut(s, MaxText) }
+
+// cut is s within so many bytes, cut at a rune's boundary.
+func cut(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	cut := MaxText - len("…")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	at := most - len("…")
+	for at > 0 && !utf8.RuneStart(s[at]) {
+		at--
 	}
-	return s[:cut] + "…"
+	return s[:at] + "…"
 }
 
 // Matches tells whether f selects t, its Limit aside.

@@ -41,7 +41,7 @@ func oldest(tasks []ledger.Task, n int) []ledger.Task {
 func taskKeys(tasks []ledger.Task) []string {
 	var keys []string
 	for _, t := range tasks {
-		keys = append(keys, taskPrefix+t.ID, cancelPrefix+t.ID)
+		keys = append(keys, taskPrefix+t.ID, cancelPrefix+t.ID, logPrefix+t.ID)
 	}
 	return keys
 }

@@ -37,8 +37,11 @@ var suite = []oneCase{
 	{"Pages", 0, pages},
 	{"ErrorsComeUntilHandled", 0, errorsComeUntilHandled},
 	{"Imports", 0, imports},
+	{"LogsAreKept", 0, logsAreKept},
+	{"BegunIsTheLedgersWord", 0, begunIsTheLedgersWord},
 
 	{"ClosedRunWritesNothing", 23, closedRun},
+	{"LogsOfTheShutOut", 23, logsOfTheShutOut},
 	{"EarlierRecovererWritesNothing", 23, earlierRecoverer},
 	{"ShutOutAmidWrites", 24, shutOutAmidWrites},
 	{"TakesRace", 25, takesRace},

@@ -67,6 +67,7 @@ type look struct {
 	cancelBy string         // who asked for a cancel
 	backup   *ledger.Backup // nil when there is no entry or none was asked for
 	beside   ledger.Beside  // when gates were passed
+	log      ledger.Log     // of the task, when it was asked for
 	revision int64          // of the task's row
 	mine     bool           // an earlier try of this very write is in the row, or in its history
 	now      time.Time      // by the server's clock
@@ -91,6 +92,7 @@ type write struct {
 	backup string                                   // id of the entry to be read too, or ""
 	gates  []string                                 // databases whose gates are passed first, in order
 	origin string                                   // with gates: database whose entries are read
+	log    bool                                     // the task's log is read too
 	decide func(seen look, op string) (plan, error) // pure; may be called again
 }
 
@@ -224,6 +226,16 @@ func lookAt(ctx context.Context, conn *pgxpool.Conn, w write, op string) (seen l
 				seen.backup = &entry
 			}
 			return none(err)
+		})
+	}
+	if w.log {
+		b.Queue(`SELECT kept FROM task_logs WHERE task = $1`, g.Item).QueryRow(func(row pgx.Row) error {
+			var kept []byte
+			if err := row.Scan(&kept); err != nil {
+				return none(err)
+			}
+			seen.log, err = decodeLog(kept)
+			return err
 		})
 	}
 	b.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&seen.now) })
