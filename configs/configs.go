@@ -150,8 +150,8 @@ type Backup struct {
 	OnFailure OnFailure `yaml:"on_failure"`
 	// MaxAttempts bounds the attempts of one task, 1 to 100. Default 3.
 	MaxAttempts int `yaml:"max_attempts"`
-	// TimeLimit bounds one attempt of any task, 1m to 8760h; one past it is reverted and has failed. 0s is no limit.
-	// Default 0s.
+	// TimeLimit bounds one attempt of any task, 1m to 8760h; one past it is reverted and has failed. 0s (default): 24h, or
+	// three times as long as the longest good one of that type and database when that is more.
 	TimeLimit time.Duration `yaml:"time_limit"`
 	// StallAfter is how long a storage may take nothing while others wait for it, 10s to 24h; then the backup goes on
 	// without it, if Require allows. Default 2m.

@@ -37,10 +37,13 @@ type attempt struct {
 	cfg   *Config
 	guard ledger.Guard
 	end   context.CancelCauseFunc // ends the task's context
-	log   *slog.Logger
+	told  *taskLog
+	log   *slog.Logger // tells it too
 
-	read     atomic.Int64
-	estimate atomic.Int64
+	read      atomic.Int64
+	estimate  atomic.Int64
+	processed atomic.Int64
+	rate      atomic.Int64
 
 	writing chan struct{} // one place: whoever fills it writes the row
 	dirty   bool          // a write's outcome is unknown; of the writer
@@ -53,9 +56,10 @@ type attempt struct {
 	unclear bool            // restore: the swap happened or may have; only a new token can tell; as sealed
 }
 
-func newAttempt(cfg *Config, g ledger.Guard, t ledger.Task, end context.CancelCauseFunc, log *slog.Logger) *attempt {
+func newAttempt(cfg *Config, g ledger.Guard, t ledger.Task, end context.CancelCauseFunc) *attempt {
+	told := newTaskLog(cfg, g, t.Attempt)
 	return &attempt{
-		cfg: cfg, guard: g, task: t, end: end, log: log, writing: make(chan struct{}, 1),
+		cfg: cfg, guard: g, task: t, end: end, told: told, log: told.logger(), writing: make(chan struct{}, 1),
 		sizes: map[string][]func() int64{}, sealed: map[string]bool{},
 	}
 }
@@ -112,8 +116,12 @@ func (a *attempt) write(ctx context.Context, c ledger.Change) error {
 	case err == nil:
 		a.dirty = false
 		a.mu.Lock()
+		was := a.task.State
 		a.task = c.Task
 		a.mu.Unlock()
+		if was != c.Task.State && c.Task.State != ledger.Planned && !c.Task.State.Final() { // what ends an attempt is told with its reason
+			a.told.tell(ledger.LineInfo, string(c.Task.State))
+		}
 	case errors.Is(err, ledger.ErrUnavailable):
 		a.dirty = true
 	case fenced(err):
@@ -150,7 +158,9 @@ func (a *attempt) stage(ctx context.Context, s ledger.State) error {
 func (a *attempt) progress() ledger.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := ledger.Progress{Read: a.read.Load(), Estimate: a.estimate.Load(), Stored: map[string]int64{}}
+	p := ledger.Progress{
+		Read: a.read.Load(), Estimate: a.estimate.Load(), Processed: a.processed.Load(), Stored: map[string]int64{}, Rate: a.rate.Load(),
+	}
 	for name, sizes := range a.sizes {
 		for _, size := range sizes {
 			p.Stored[name] += size()
@@ -166,10 +176,15 @@ func (a *attempt) watchSize(name string, size func() int64) {
 	a.sizes[name] = append(a.sizes[name], size)
 }
 
-// report writes the progress at intervals until ctx ends. While another write is under way, or the ledger is away, it
-// is left for the next interval.
+// report writes the progress, and what there is to tell, at intervals until ctx ends. While another write is under way, or
+// the ledger is away, it is left for the next interval.
 func (a *attempt) report(ctx context.Context) {
+	read, at := int64(0), time.Now()
 	for pause(ctx, a.cfg.ProgressEvery) == nil {
+		n, now := a.read.Load(), time.Now()
+		a.rate.Store(nextRate(a.rate.Load(), n-read, now.Sub(at)))
+		read, at = n, now
+		a.told.write(ctx)
 		select {
 		case a.writing <- struct{}{}:
 			a.reportOnce(ctx)
@@ -183,12 +198,24 @@ func (a *attempt) reportOnce(ctx context.Context) {
 	next := a.row()
 	was := next.Progress
 	next.Progress = a.progress()
-	if next.Progress.Read == was.Read && maps.Equal(next.Progress.Stored, was.Stored) {
+	if next.Progress.Read == was.Read && next.Progress.Rate == was.Rate && maps.Equal(next.Progress.Stored, was.Stored) {
 		return
 	}
 	if err := a.write(ctx, ledger.Change{Task: next}); err != nil && ctx.Err() == nil {
 		a.log.WarnContext(ctx, "progress not written", "err", err)
 	}
+}
+
+// nextRate is the rate, in bytes per second, after n bytes came in d: halfway from the last one, and none when nothing came.
+func nextRate(last, n int64, d time.Duration) int64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	now := int64(float64(n) / d.Seconds())
+	if last == 0 {
+		return now
+	}
+	return (last + now) / 2
 }
 
 // pause waits for d; an error is ctx's cause.

@@ -23,7 +23,8 @@ type Config struct {
 	// MaxConcurrent is how many tasks of one type run here at once, 1 to 64; default 2. Each create takes about 1 MiB
 	// per storage besides what its processors take.
 	MaxConcurrent int
-	// Limit bounds the time of one attempt; an attempt past it is reverted and the task has failed. 0 is no limit.
+	// Limit bounds the time of one attempt; an attempt past it is reverted and the task has failed. 0: a day, or three
+	// times as long as the longest good one of the same type and database when that is more.
 	Limit time.Duration
 	// Paused tells that no task of a component shall be begun now; nil = never. It must not block.
 	Paused func(component string) bool
@@ -88,7 +89,6 @@ func (c *Config) complete() error {
 	if c.Paused == nil {
 		c.Paused = func(string) bool { return false }
 	}
-	orDefault(&c.Limit, noLimit)
 	orDefault(&c.StallAfter, time.Minute)
 	orDefault(&c.CleanupWithin, time.Minute)
 	orDefault(&c.PollEvery, 10*time.Second)
@@ -104,9 +104,6 @@ func (c *Config) complete() error {
 	}
 	return nil
 }
-
-// noLimit is a limit that nothing reaches.
-const noLimit = 10 * 365 * 24 * time.Hour
 
 func orDefault(d *time.Duration, value time.Duration) {
 	if *d <= 0 {

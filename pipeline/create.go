@@ -105,6 +105,7 @@ func (a *attempt) dump(ctx context.Context, src source.Source, copies []*copyOf,
 		onRaw:    func() error { return a.stage(ctx, ledger.Processing) },
 		onStore:  func() error { return a.stage(ctx, ledger.Uploading) },
 		countRaw: func(n int) { a.read.Add(int64(n)) },
+		countOut: func(n int) { a.processed.Add(int64(n)) },
 	}
 	objects, err := a.dumpParts(ctx, d, u)
 	if err != nil {

@@ -273,8 +273,11 @@ func TestProgressIsWrittenAtIntervals(t *testing.T) {
 		began := time.Now()
 		id := r.backup("all").ID
 		half := r.await(id, "half done", func(t ledger.Task) bool { return t.Progress.Read >= 5<<20 })
-		if half.State != ledger.Uploading || half.Progress.Estimate != 10<<20 {
+		if p := half.Progress; half.State != ledger.Uploading || p.Estimate != 10<<20 || p.Processed <= 0 || p.Stored["one"] > p.Processed {
 			r.Errorf("half: %+v", half)
+		}
+		if rate := half.Progress.Rate; rate < 900<<10 || rate > 1200<<10 {
+			r.Errorf("half: %d bytes a second", rate)
 		}
 		r.awaitState(id, ledger.Completed)
 		if took := time.Since(began); took < 9*time.Second || took > 13*time.Second {

@@ -15,9 +15,9 @@ type readback struct {
 	processors processor.Registry
 	from       picked
 	// hooks, all may be nil, called from the goroutine that reads a part: before the first stored and the first raw byte of
-	// it, and with the number of stored bytes
+	// it, and with the number of stored bytes, and of raw ones
 	onStored, onRaw func() error
-	count           func(n int)
+	count, countRaw func(n int)
 	// diagnose reads an object to its end although a processor failed on it, to tell a changed object from a wrong key.
 	diagnose bool
 }
@@ -69,7 +69,7 @@ func (b readback) part(ctx context.Context, o Object, take consume) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, plain.Close()) }()
-	raw := newChecked(&ended{ctx: ctx, r: plain, under: object, diagnose: b.diagnose}, "content", o.RawBytes, o.RawSHA256, b.onRaw, nil)
+	raw := newChecked(&ended{ctx: ctx, r: plain, under: object, diagnose: b.diagnose}, "content", o.RawBytes, o.RawSHA256, b.onRaw, b.countRaw)
 	if err := take(ctx, o.Name, raw); err != nil {
 		return firstOf(ctx, raw, err)
 	}

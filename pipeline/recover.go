@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
@@ -66,6 +67,8 @@ func (w *Worker) settle(ctx context.Context, g ledger.Guard) (Verdict, error) {
 	if err != nil {
 		return 0, err
 	}
+	told := newTaskLog(&w.cfg, g, f.Task.Attempt)
+	defer told.end(ctx)
 	for {
 		var err error
 		act := Next(f)
@@ -74,7 +77,7 @@ func (w *Worker) settle(ctx context.Context, g ledger.Guard) (Verdict, error) {
 			f.Manifests, err = w.entombAll(ctx, f)
 			f.Entombed = true
 		case ActDrop:
-			err = w.dropBelow(ctx, g, f)
+			err = w.dropBelow(ctx, g, f, told.logger())
 			f.Dropped = true
 		case ActSettle:
 			f.Outcome, err = w.settleTarget(ctx, g, f.Task)
@@ -83,7 +86,7 @@ func (w *Worker) settle(ctx context.Context, g ledger.Guard) (Verdict, error) {
 			if act.Kind == ActRerun && f.Task.State == ledger.Planned {
 				return Rerun, nil // the row says so already
 			}
-			return w.finish(ctx, g, f, act)
+			return w.finish(ctx, g, f, act, told.logger())
 		}
 		if err != nil {
 			return 0, err
@@ -158,9 +161,9 @@ func (w *Worker) entombAll(ctx context.Context, f Found) (real int, err error) {
 
 // dropBelow removes what lower tokens stored, and ends what the dead dump left on its server. The latter has no effect
 // that anybody could see, so that a server which is away does not hold the recovery up.
-func (w *Worker) dropBelow(ctx context.Context, g ledger.Guard, f Found) error {
+func (w *Worker) dropBelow(ctx context.Context, g ledger.Guard, f Found, log *slog.Logger) error {
 	if _, err := w.settleTarget(ctx, g, f.Task); err != nil {
-		w.cfg.Logger.WarnContext(ctx, "sessions of the dead dump not ended", "task", f.Task.ID, "err", err)
+		log.WarnContext(ctx, "sessions of the dead dump not ended", "err", err)
 	}
 	return w.each(f.Task, func(st storage.Storage) error {
 		return revertBelow(ctx, st, f.Task.Backup, g.Token, func(token uint64) Manifest { return w.tomb(f.Task, token) })
@@ -188,7 +191,7 @@ func known(t ledger.Task) source.Prepared {
 }
 
 // finish writes what became of the task, under the guard.
-func (w *Worker) finish(ctx context.Context, g ledger.Guard, f Found, act Action) (Verdict, error) {
+func (w *Worker) finish(ctx context.Context, g ledger.Guard, f Found, act Action, log *slog.Logger) (Verdict, error) {
 	c := ledger.Change{Task: f.Task}
 	c.Task.Error, c.Task.Prepared = act.Reason, source.Prepared{}
 	verdict := Settled
@@ -211,7 +214,7 @@ func (w *Worker) finish(ctx context.Context, g ledger.Guard, f Found, act Action
 			c.Backup = &gone
 		}
 	}
-	w.cfg.Logger.InfoContext(ctx, "task settled", "task", f.Task.ID, "was", f.Task.State, "is", c.Task.State, "reason", act.Reason)
+	log.InfoContext(ctx, "task settled", "was", f.Task.State, "is", c.Task.State, "reason", act.Reason)
 	return verdict, w.cfg.Ledger.Write(ctx, g, c)
 }
 

@@ -77,6 +77,7 @@ func (a *attempt) fill(ctx context.Context, r source.Restore, from picked) error
 		onStored: func() error { return a.stage(ctx, ledger.Deprocessing) },
 		onRaw:    func() error { return a.stage(ctx, ledger.Restoring) },
 		count:    func(n int) { a.read.Add(int64(n)) },
+		countRaw: func(n int) { a.processed.Add(int64(n)) },
 	}
 	jobs := a.choices(from.manifest.Source).Jobs
 	if a.row().Choices.InPlace {

@@ -180,16 +180,18 @@ func (w *Worker) Resume(ctx context.Context, c Claim) error {
 
 // execute runs one attempt of a task whose row g has taken, and writes down how it ended.
 func (w *Worker) execute(held, user context.Context, end context.CancelCauseFunc, g ledger.Guard) (report component.Report, err error) {
-	log := w.cfg.Logger.With("task", g.Item, "token", g.Token)
 	t, err := w.cfg.Ledger.Task(held, g.Item)
 	if err != nil || t.Token != g.Token {
-		log.WarnContext(held, "task not read", "err", err)
+		w.cfg.Logger.WarnContext(held, "task not read", "task", g.Item, "token", g.Token, "err", err)
 		return report, errors.Join(err, ledger.ErrFenced)
 	}
-	a := newAttempt(&w.cfg, g, t, end, log)
+	a := newAttempt(&w.cfg, g, t, end)
+	log := a.log
+	defer a.told.end(held)
 	ctx, cancel := context.WithCancelCause(held)
 	defer cancel(nil)
 	defer context.AfterFunc(user, func() { cancel(context.Cause(user)) })()
+	defer w.limit(held, t, cancel)()
 	log.InfoContext(ctx, "attempt begins", "type", t.Type, "attempt", t.Attempt)
 	err = a.run(ctx, held)
 	if cause := context.Cause(ctx); err != nil && cause != nil {

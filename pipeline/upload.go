@@ -29,10 +29,12 @@ type upload struct {
 	stall  time.Duration
 	rate   int64 // bytes per second from the source, for one part; 0 = no limit
 	// hooks, called from the goroutine that calls part: before the first raw byte of a part, before its first byte goes to
-	// a storage, with the raw bytes, with the bytes that a storage has read (from its own goroutine)
+	// a storage, with the raw bytes, with those that come out of the processors (may be nil), with the bytes that a storage
+	// has read (from its own goroutine)
 	onRaw    func() error
 	onStore  func() error
 	countRaw func(n int)
+	countOut func(n int)
 	watch    func(name string, size func() int64)
 
 	mu   sync.Mutex
@@ -48,7 +50,7 @@ func (u *upload) part(ctx context.Context, name string, from produce) (Object, e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f, wait := u.open(ctx, cancel, name)
-	stored := newMeter(f, nil, nil)
+	stored := newMeter(f, nil, u.countOut)
 	raw, err := u.run(ctx, cancel, f, stored, from)
 	if err != nil {
 		cancel(err) // the first reason stays: a producer that fails because its reader is gone does not hide why
