@@ -16,9 +16,12 @@ import (
 type killings struct {
 	*moments
 	kept  map[string][]string // backups of shop that there must be → storages that have them
-	lasts map[string]time.Duration
-	met   map[string]int // what was killed in which state, and how it ended
+	lasts map[string]lasting  // by type of task
+	met   map[string]int      // what was killed in which state, and how it ended
 }
+
+// lasting is how long a task takes that nobody disturbs: until it begins, and from then on.
+type lasting struct{ waits, runs time.Duration }
 
 // killed is one type of task: begin plans one and returns how to look at it, and after compares what was done with what
 // the ledger says.
@@ -96,7 +99,7 @@ func newKillings(t *testing.T, random *rand.Rand, extra string) *killings {
 	till := database(t, "CREATE TABLE coins AS SELECT generate_series(1, 100) AS i")
 	k := &killings{
 		moments: &moments{random: random, dsn: shop},
-		kept:    map[string][]string{}, lasts: map[string]time.Duration{}, met: map[string]int{},
+		kept:    map[string][]string{}, lasts: map[string]lasting{}, met: map[string]int{},
 	}
 	k.cluster = newCluster(t, options{
 		nodes: 3, dsns: map[string]string{"shop": shop, "till": till}, lasting: time.Hour,
@@ -116,26 +119,48 @@ func (k *killings) undisturbed(kind killed) {
 	k.t.Helper()
 	by := k.names[0]
 	state := kind.begin(k, by)
+	planned := time.Now()
+	k.begun(kind, by, state)
 	begun := time.Now()
 	done := k.over(by, state)
-	k.lasts[kind.name] = time.Since(begun)
+	k.lasts[kind.name] = lasting{waits: begun.Sub(planned), runs: time.Since(begun)}
 	k.truthful(by, kind, done)
 }
 
-// round kills the node that carries a task out, at a moment between its planning and somewhat after its end.
+// begun waits until somebody works on it, or nobody any more.
+func (k *killings) begun(kind killed, by string, state look) {
+	k.t.Helper()
+	k.until("the task has begun", func() bool {
+		now, over := state(by)
+		return over || now.State != "planned" && now.State != "looked at" || kind.name == "prune" && k.pruner(by) != ""
+	})
+}
+
+// round kills the node that carries a task out: one time in three at a moment between its planning and somewhat after its
+// end, else while it works. A task that is done before that is one that nobody has disturbed, and another one is begun.
 func (k *killings) round(kind killed) {
 	k.t.Helper()
 	by := k.names[k.random.IntN(len(k.names))]
-	state := kind.begin(k, by)
-	at := time.Now().Add(time.Duration(k.random.Float64() * 1.2 * float64(k.lasts[kind.name])))
-	k.until("a moment", func() bool { return !time.Now().Before(at) })
-	now, _ := state(by)
-	victim := now.Node
-	if victim == "" || kind.name == "prune" && now.Final {
-		victim = k.prunes(by)
-	}
 	k.noSecretInArguments()
-	k.kill(victim)
+	working := k.random.IntN(3) > 0
+	state := kind.begin(k, by)
+	now, over := k.moment(kind, by, state, working)
+	for tries := 1; working && over && tries < 8; tries++ {
+		k.truthful(by, kind, now)
+		lasts := k.lasts[kind.name]
+		lasts.runs = lasts.runs * 2 / 3 // the one that was measured took long
+		k.lasts[kind.name] = lasts
+		state = kind.begin(k, by)
+		now, over = k.moment(kind, by, state, working)
+	}
+	victim := now.Node
+	if kind.name == "prune" && (victim == "" || now.Final) {
+		victim = k.pruner(by)
+	}
+	if victim == "" {
+		victim = k.names[k.random.IntN(len(k.names))]
+	}
+	k.strike(victim)
 	left := k.survivor(victim)
 	back := k.random.IntN(2) == 0
 	if back {
@@ -153,6 +178,31 @@ func (k *killings) round(kind killed) {
 	k.truthful(left, kind, done)
 }
 
+// moment waits for a random one, and tells how the task stands then.
+func (k *killings) moment(kind killed, by string, state look, working bool) (now api.Task, over bool) {
+	k.t.Helper()
+	lasts := k.lasts[kind.name]
+	within := lasts.runs + lasts.waits + lasts.runs/5
+	if working {
+		k.begun(kind, by, state)
+		within = lasts.runs
+	}
+	at := time.Now().Add(time.Duration(k.random.Float64() * float64(within)))
+	k.until("a moment", func() bool { return !time.Now().Before(at) })
+	return state(by)
+}
+
+// strike kills the process alone, at once; its children are for it to have seen to.
+func (k *killings) strike(victim string) {
+	k.t.Helper()
+	p := k.proc(victim)
+	_ = p.cmd.Process.Kill()
+	<-p.done
+	k.mu.Lock()
+	delete(k.procs, victim)
+	k.mu.Unlock()
+}
+
 // over waits until all that was asked for has been done.
 func (k *killings) over(by string, state look) (done api.Task) {
 	k.t.Helper()
@@ -163,8 +213,8 @@ func (k *killings) over(by string, state look) (done api.Task) {
 	return done
 }
 
-// prunes is the node that just looks what is to go, any when nobody does.
-func (k *killings) prunes(by string) string {
+// pruner is the node that just looks what is to go, empty when nobody does.
+func (k *killings) pruner(by string) string {
 	claims, err := api.Get[[]api.Claim](k.ctx, k.client(by), api.PathClaims)
 	if err != nil {
 		k.t.Fatal(err)
@@ -174,7 +224,7 @@ func (k *killings) prunes(by string) string {
 			return c.Node
 		}
 	}
-	return k.names[k.random.IntN(len(k.names))]
+	return ""
 }
 
 // truthful compares the ledger with the storages: the backups of shop are those that must be, each is where its entry says
