@@ -236,6 +236,9 @@ type Database struct {
 	// Jobs is how many streams the rows of a backup are divided among, 0 to 32: that many sessions read, and restore, at
 	// the same time. 0 and 1 make one archive.
 	Jobs int `yaml:"jobs"`
+	// RPO is how old the newest good backup may be, by the time of its snapshot, 1m to 8760h; from then on the status, the
+	// metrics and the notifications alarm, whether or not anything is scheduled. 0s: none is expected. Default 26h.
+	RPO time.Duration `yaml:"rpo"`
 }
 
 // Storage is a place where backups are kept. What a kind has no use for must not be set.

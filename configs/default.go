@@ -50,6 +50,9 @@ func Default() Config {
 	}
 }
 
+// setDefaults fills an entry of the list databases before the file's words are read.
+func (d *Database) setDefaults(string) { *d = Database{RPO: 26 * time.Hour} }
+
 // setDefaults fills an entry of the list storages before the file's words are read.
 func (s *Storage) setDefaults(kind string) {
 	switch kind {

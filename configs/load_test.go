@@ -80,7 +80,7 @@ processors:
   - {kind: age, recipients: [age1x, "ssh-ed25519 y"], recipients_file: /r, identity_file: /i}
 databases:
   - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn}
-  - {name: lab, dsn: "env:FENCEPOST_LAB", scratch: true}
+  - {name: lab, dsn: "env:FENCEPOST_LAB", scratch: true, rpo: 1h}
 storages:
   - {name: a, kind: local, path: /srv/a, min_free: 2GiB}
   - {name: b, kind: mem}
@@ -125,7 +125,8 @@ log: {level: debug, format: json}
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
 		Databases: []Database{
-			{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn"}, {Name: "lab", DSN: NewDSN("env:FENCEPOST_LAB"), Scratch: true},
+			{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn", RPO: 26 * time.Hour},
+			{Name: "lab", DSN: NewDSN("env:FENCEPOST_LAB"), Scratch: true, RPO: time.Hour},
 		},
 		Storages: []Storage{
 			{Name: "a", Kind: "local", Path: "/srv/a", MinFree: 2 << 30}, {Name: "b", Kind: "mem"},

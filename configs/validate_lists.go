@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 )
 
 func (c *Config) checkProcessors(ps *problems) {
@@ -91,6 +92,9 @@ func (c *Config) checkDatabases(ps *problems) {
 		checkOneOf(ps, at+".standby", d.Standby, "", "prefer")
 		if d.Jobs < 0 || d.Jobs > 32 {
 			ps.add(at+".jobs", "is %d, want 0 to 32", d.Jobs)
+		}
+		if d.RPO != 0 {
+			checkDuration(ps, at+".rpo", d.RPO, time.Minute, 365*24*time.Hour)
 		}
 	}
 }

@@ -154,6 +154,9 @@ func TestBounds(t *testing.T) {
 		{"standby", func(c *Config) {
 			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h,i/d"), Standby: "always"}}
 		}, `databases[0].standby: is "always", want one of , prefer`},
+		{"rpo", func(c *Config) {
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), RPO: time.Second}}
+		}, "databases[0].rpo: is 1s, want 1m0s to 8760h0m0s"},
 		{"jobs", func(c *Config) { c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Jobs: 33}} }, "databases[0].jobs: is 33, want 0 to 32"},
 		{"dsn missing", func(c *Config) { c.Databases = []Database{db("a", "")} }, "databases[0].dsn: is missing"},
 		{"dsn is a word", func(c *Config) { c.Databases = []Database{db("a", "hunter2")} }, "databases[0].dsn: is no connection string"},

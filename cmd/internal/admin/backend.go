@@ -12,6 +12,7 @@ import (
 type Members interface {
 	Status(ctx context.Context) (api.Status, error)
 	View(ctx context.Context) (api.View, error)
+	Overview(ctx context.Context) (api.Overview, error)
 }
 
 // Recoveries tells what is being recovered.

@@ -60,6 +60,10 @@ func (f *fake) Status(context.Context) (api.Status, error) {
 	return api.Status{Node: "n1", Problems: []string{}}, f.err
 }
 
+func (f *fake) Overview(context.Context) (api.Overview, error) {
+	return api.Overview{Status: api.Status{Node: "n1"}, Health: api.HealthWell}, f.err
+}
+
 func (f *fake) View(context.Context) (api.View, error) {
 	return api.View{Version: 7, Leader: "n1", Members: []api.Member{{Node: "n1", Leader: true}, {Node: "n2"}}}, f.err
 }

@@ -23,6 +23,7 @@ func NewHandler(b Backend) http.Handler {
 	h := &handler{Backend: b}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+api.PathStatus, read(h, func(r *http.Request) (api.Status, error) { return b.Members.Status(r.Context()) }))
+	mux.HandleFunc("GET "+api.PathOverview, read(h, func(r *http.Request) (api.Overview, error) { return b.Members.Overview(r.Context()) }))
 	mux.HandleFunc("GET "+api.PathView, read(h, func(r *http.Request) (api.View, error) { return b.Members.View(r.Context()) }))
 	mux.HandleFunc("GET "+api.PathMembers, read(h, h.members))
 	mux.HandleFunc("GET "+api.PathFences, read(h, func(r *http.Request) ([]api.Fence, error) { return b.Recoveries.Fences(r.Context()) }))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/admin"
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/overview"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/gms/certs"
@@ -36,6 +38,7 @@ type App struct {
 	times   *times
 	clock   *groupClock
 	ticks   ticks
+	seen    *overview.Keeper
 
 	mu       sync.Mutex
 	state    string // as api.Status.State
@@ -44,6 +47,7 @@ type App struct {
 	looked   bool  // it has no work to begin, and stands
 	waits    error // what a node that is not ready waits for
 	strange  error // what is wrong with the owners of its storages
+	shelves  map[string]api.StorageState
 	cleanups []cleanup
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -82,6 +86,7 @@ func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), clock: newGroupClock(time.Now), done: make(chan struct{})}
 	a.router = signals.NewRouter(signals.Options{Logger: log})
+	a.seen = overview.NewKeeper(time.Second, a.look)
 	gcfg, err := a.groupConfig()
 	if err != nil {
 		return nil, err
@@ -168,6 +173,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.setState("joining")
 	a.joining.Go(func() { a.watch(run) })
 	a.joining.Go(func() { a.tidy(run) })
+	a.joining.Go(func() { a.tellAlarms(run) })
 	a.joining.Go(func() { a.times.watch(run, a.group) })
 	a.joining.Go(func() { a.keepTime(run, a.ledgerClock) })
 	a.joining.Go(func() {
@@ -184,7 +190,7 @@ func (a *App) join(ctx context.Context) error {
 		return err
 	}
 	if a.cfg.Role != configs.RoleCore {
-		return a.look(ctx)
+		return a.lookOn(ctx)
 	}
 	if err := addSigner(ctx, a.group, a.cfg.Node); err != nil {
 		return fmt.Errorf("have the group know this node's key: %w", err)
@@ -231,8 +237,8 @@ func (a *App) join(ctx context.Context) error {
 	return a.awaitFences(ctx)
 }
 
-// look is all that a node does that is no core member: a spectator shows what there is and plans what others do.
-func (a *App) look(ctx context.Context) error {
+// lookOn is all that a node does that is no core member: a spectator shows what there is and plans what others do.
+func (a *App) lookOn(ctx context.Context) error {
 	if a.cfg.Role == configs.RoleSpectator {
 		if err := a.keepSigners(ctx); err != nil {
 			return err

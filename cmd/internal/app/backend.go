@@ -7,6 +7,7 @@ import (
 
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/overview"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -59,45 +60,24 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	standing, _ := g.Standing()
 	s := api.Status{
 		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Leader: g.Leader(), Version: p.a.version, View: g.View().Version,
-		State: p.a.stateNow(), Lease: standing.String(), Ready: p.a.stateNow() == "ready", Problems: []string{},
+		State: p.a.stateNow(), Lease: standing.String(), Ready: p.a.stateNow() == "ready",
 	}
-	if s.Leader == "" {
-		s.Problems = append(s.Problems, "no leader is known: the group has no quorum, or this node cannot reach it")
-	}
-	if err := p.a.Err(); err != nil {
-		s.Problems = append(s.Problems, err.Error())
-	}
-	if off := p.a.clock.problem(); off != "" {
-		s.Problems = append(s.Problems, off)
-	}
-	if err := p.a.strangeStorages(); err != nil {
-		s.Problems = append(s.Problems, err.Error())
-	}
-	if err := p.a.waitsFor(); err != nil {
-		s.Problems = append(s.Problems, err.Error())
-	}
-	if len(g.Servers()) == 2 {
-		s.Problems = append(s.Problems, "the group has two members, and does not survive the loss of one: a third, or a witness, helps")
-	}
-	recoveries, _ := g.Recoveries()
-	for _, r := range recoveries {
-		if r.State == "parked" {
-			s.Problems = append(s.Problems, "the recovery of "+r.Component+" of "+r.Node+" is parked: every member has failed at it")
-		}
-	}
-	for _, c := range g.Claims() {
-		if c.Quarantined {
-			s.Problems = append(s.Problems, "item "+c.Item+" of "+c.Component+" is quarantined, by an operator or because it has cost too many nodes their lives: fencepost claim free")
-		}
-	}
+	s.Problems = overview.Judge(p.a.facts(s)).Problems
 	return s, nil
 }
 
 func (p people) View(ctx context.Context) (api.View, error) {
 	stale := !p.fresh(ctx)
+	v := p.view()
+	v.Stale = stale
+	return v, nil
+}
+
+// view is the view as this node knows it.
+func (p people) view() api.View {
 	g := p.a.group
 	_, self := g.Self()
-	v := api.View{Version: g.View().Version, Leader: g.Leader(), Stale: stale, Members: []api.Member{}}
+	v := api.View{Version: g.View().Version, Leader: g.Leader(), Members: []api.Member{}}
 	for _, m := range g.Members() {
 		v.Members = append(v.Members, api.Member{
 			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: memberState(m), Ready: m.Ready, Suspected: m.Suspected,
@@ -105,7 +85,7 @@ func (p people) View(ctx context.Context) (api.View, error) {
 			JoinedAt: p.a.times.of(joined(m.Run)),
 		})
 	}
-	return v, nil
+	return v
 }
 
 func memberState(m gms.MemberDetail) string {

@@ -16,6 +16,11 @@ import (
 // Fences implements admin.Recoveries.
 func (p people) Fences(ctx context.Context) ([]api.Fence, error) {
 	p.fresh(ctx)
+	return p.fences(), nil
+}
+
+// fences are those that this node knows.
+func (p people) fences() []api.Fence {
 	list := []api.Fence{}
 	recoveries, _ := p.a.group.Recoveries()
 	for _, r := range recoveries {
@@ -27,7 +32,7 @@ func (p people) Fences(ctx context.Context) ([]api.Fence, error) {
 			Tried: []string{}, WaitingFor: f.RaiserNode + " to lower it",
 		})
 	}
-	return list, nil
+	return list
 }
 
 func (p people) fence(r gms.Recovery) api.Fence {

@@ -9,7 +9,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -87,6 +89,9 @@ func checkStorage(ctx context.Context, g *gms.Group, s storage.Storage, value []
 	return r.ID, storageHint(err)
 }
 
+// lookWithin bounds the look at one storage.
+const lookWithin = 20 * time.Second
+
 // checkOwners looks at the storages of this node, once it works. What is wrong is logged when it is new, and shown until
 // it is well again.
 func (a *App) checkOwners(ctx context.Context) {
@@ -96,13 +101,24 @@ func (a *App) checkOwners(ctx context.Context) {
 	if w == nil {
 		return
 	}
-	err := checkOwners(ctx, w.stores)
+	found := lookAtStorages(ctx, w.stores)
+	if ctx.Err() != nil {
+		return
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if err := found[name]; misplaced(err) {
+			errs = append(errs, fmt.Errorf("storage %s: %w", name, err))
+		}
+	}
+	err := errors.Join(errs...)
 	if err != nil && (before == nil || before.Error() != err.Error()) {
 		a.log.Error("app: a storage is not the one that the group knows: nothing is read or written there", "error", err, "hint", HintOf(err, ""))
 	}
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.strange = err
-	a.mu.Unlock()
+	a.shelves = shelvesOf(found, a.shelves, time.Now())
 }
 
 // strangeStorages is what the last look has found.
@@ -112,20 +128,40 @@ func (a *App) strangeStorages() error {
 	return a.strange
 }
 
-// checkOwners asks each storage whether it still is the one that the group knows. The guards refuse all calls from then on
-// when it is not. It returns what is wrong.
-func checkOwners(ctx context.Context, all map[string]storage.Storage) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		guard, ok := storage.As[*storage.Guard](all[name])
+// lookAtStorages asks each storage whether it still is the one that the group knows; nil for one that is. The guards refuse
+// all calls from then on when it is not.
+func lookAtStorages(ctx context.Context, all map[string]storage.Storage) map[string]error {
+	found := make(map[string]error)
+	for name, s := range all {
+		guard, ok := storage.As[*storage.Guard](s)
 		if !ok {
 			continue
 		}
-		if _, err := guard.Check(ctx); misplaced(err) {
-			errs = append(errs, fmt.Errorf("storage %s: %w", name, storageHint(err)))
-		}
+		one, cancel := context.WithTimeout(ctx, lookWithin)
+		_, err := guard.Check(one)
+		cancel()
+		found[name] = storageHint(err)
 	}
-	return errors.Join(errs...)
+	return found
+}
+
+// shelvesOf is what people are shown of the storages; one that is as it was keeps its Since.
+func shelvesOf(found map[string]error, before map[string]api.StorageState, now time.Time) map[string]api.StorageState {
+	out := make(map[string]api.StorageState)
+	for name, err := range found {
+		s := api.StorageState{Name: name, State: "ready"}
+		if err != nil {
+			s.State, s.Problem, s.Hint = "away", err.Error(), HintOf(err, "")
+		}
+		if misplaced(err) {
+			s.State = "strange"
+		}
+		if s.Since = before[name].Since; before[name].State != s.State || s.Since == nil {
+			s.Since = optional(now.UTC().Truncate(time.Second))
+		}
+		out[name] = s
+	}
+	return out
 }
 
 func storageHint(err error) error {

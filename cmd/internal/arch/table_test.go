@@ -71,6 +71,8 @@ var rows = []row{
 	{pkg: "configs"},
 
 	{pkg: "cmd/internal/api"},
+	// What a node knows, judged: pure, so that the page, the command, the probes and the notifications say the same.
+	{pkg: "cmd/internal/overview", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/offline", may: []string{"configs", "gms/certs", "recovery/home", "pipeline/..."}},
 	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/web", may: []string{"cmd/internal/api"}},
@@ -79,7 +81,7 @@ var rows = []row{
 		pkg: "cmd/internal/app",
 		may: []string{
 			"signals", "gms", "gms/certs", "recovery/...", "pipeline/...", "configs",
-			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web",
+			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview",
 		},
 		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest"},
 	},

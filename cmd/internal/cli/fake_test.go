@@ -87,6 +87,30 @@ func (f *fake) Status(context.Context) (api.Status, error) {
 		Lease: "held", Ready: true, Problems: []string{"two members cannot survive the loss of one"}}, nil
 }
 
+// Overview is of a group whose third member has died, with one database that is well and three that are not.
+func (f *fake) Overview(ctx context.Context) (api.Overview, error) {
+	s, _ := f.Status(ctx)
+	fences, _ := f.Fences(ctx)
+	return api.Overview{
+		Status: s, Health: api.HealthAlarmed, Crew: api.Crew{Members: 2, Ready: 1, Suspected: 1, Voters: 3, Present: 2}, Fences: fences, Active: 1, Waiting: 2,
+		Alarms: []api.Alarm{
+			{Kind: "backup", About: "books", Severity: api.Critical, Text: "the last good backup of books is of 2026-03-27 02:00:00Z, and one is expected every 26h",
+				Hint: "check databases[1].dsn", Cause: "the password was refused by\x1b[31m the server", Since: before(32 * time.Hour)},
+			{Kind: "voters", About: "shop", Severity: api.Warning, Text: "2 of 3 voters are here: the group does not survive the loss of another", Hint: "start the ones that are down"},
+			{Kind: "storage", About: "nas on n3", Severity: api.Warning, Text: "storage nas: connection refused", From: "n3", Local: true, Since: before(5 * time.Minute)},
+		},
+		Databases: []api.DatabaseState{
+			{Name: "books", State: api.BackupsOverdue, Backup: "b0", LastGood: before(58 * time.Hour), Storages: []string{"disk"}, Bytes: 1 << 20, RPOMS: (26 * time.Hour).Milliseconds(),
+				Due: before(32 * time.Hour), Failed: "t2", Error: "the password was refused by\x1b[31m the server"},
+			{Name: "new", State: api.BackupsNone, RPOMS: (26 * time.Hour).Milliseconds(), Due: before(-26 * time.Hour), Next: before(-90 * time.Minute)},
+			{Name: "old", State: api.BackupsUnwatched, Backup: "b7", LastGood: before(400 * 24 * time.Hour), Storages: []string{"nas"}, Bytes: 5 << 30},
+			{Name: "shop", State: api.BackupsGood, Backup: "b1", LastGood: before(3 * time.Hour), Storages: []string{"disk", "nas"}, Verified: before(time.Hour), Bytes: 1234567890,
+				RPOMS: (26 * time.Hour).Milliseconds(), Due: before(-23 * time.Hour), Next: before(-14 * time.Hour), Running: "t3"},
+		},
+		Storages: []api.StorageState{{Name: "disk", State: "ready", Since: before(26 * time.Hour)}, {Name: "nas", State: "away", Problem: "connection refused", Since: before(5 * time.Minute)}},
+	}, nil
+}
+
 func (f *fake) View(context.Context) (api.View, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

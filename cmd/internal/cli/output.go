@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +35,8 @@ func (r *root) print(out output) error {
 		}
 		return nil
 	}
-	var b strings.Builder
-	out.text(&b, r.Now())
+	b := &screen{width: r.Width, colours: r.Colours}
+	out.text(b, r.Now())
 	if _, err := io.WriteString(r.Stdout, b.String()); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
@@ -89,7 +91,7 @@ func (r *root) watch(ctx context.Context, source func(show func(output) bool) er
 	return errors.Join(err, failed)
 }
 
-// table is aligned columns with a heading; cells may be empty.
+// table is aligned columns with a heading; cells may be empty. On a screen that is too narrow the widest columns are cut.
 type table struct {
 	heading []string
 	rows    [][]string
@@ -101,26 +103,33 @@ func (t table) write(w io.Writer) {
 		fmt.Fprintln(w, t.none)
 		return
 	}
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	line := func(cells []string) {
-		for i, cell := range cells {
-			end := "\t"
-			if i == len(cells)-1 {
-				end = "\n"
+	widths := make([]int, len(t.heading))
+	lines := slices.Concat([][]string{t.heading}, t.rows)
+	for _, line := range lines {
+		for i := range line {
+			if line[i] = printable(line[i]); line[i] == "" && &line[0] != &t.heading[0] {
+				line[i] = "-"
 			}
-			fmt.Fprint(tw, printable(cell)+end)
+			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
 		}
 	}
-	line(t.heading)
-	for _, row := range t.rows {
-		for i, cell := range row {
-			if cell == "" {
-				row[i] = "-"
+	widths = fit(widths, widthOf(w))
+	for n, line := range lines {
+		var out strings.Builder
+		for i, text := range line {
+			shown, pad := cell(text, widths[i]), ""
+			if i < len(line)-1 {
+				pad = "  "
 			}
+			colour := colourOf(text)
+			if n == 0 {
+				colour = bold
+			}
+			bare := strings.TrimRight(shown, " ")
+			out.WriteString(paint(w, colour, bare) + shown[len(bare):] + pad)
 		}
-		line(row)
+		fmt.Fprintln(w, strings.TrimRight(out.String(), " "))
 	}
-	_ = tw.Flush() // w is a buffer
 }
 
 // facts is a list of "name: value" of one thing; empty values are left out.

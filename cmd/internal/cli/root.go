@@ -22,6 +22,8 @@ type Env struct {
 	Getenv         func(string) string
 	Now            func() time.Time
 	Interactive    bool   // a person answers at Stdin
+	Width          int    // columns of the terminal behind Stdout; 0: it is none
+	Colours        bool   // that terminal shows colours, and may
 	Version        string // of the program
 }
 
@@ -29,7 +31,9 @@ type Env struct {
 func System(version string) Env {
 	in, err := os.Stdin.Stat()
 	null, nullErr := os.Stat(os.DevNull) // a character device, but nobody types there
+	width, colours := terminal(os.Stdout, os.Getenv)
 	return Env{
+		Width: width, Colours: colours,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Getenv: os.Getenv, Now: time.Now, Version: version,
 		Interactive: err == nil && in.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(in, null)),

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,27 +12,197 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
-// statusOutput is how the daemon is.
-type statusOutput api.Status
+// statusOutput is the group in one screen.
+type statusOutput api.Overview
 
 func (r *root) statusCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "status", Short: "Show how the daemon is doing", Args: arguments(0, 0)}
-	return live(r, cmd, func([]string) string { return api.PathStatus }, func(s api.Status) output { return statusOutput(s) })
+	var check, strict bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the group in one screen: who leads, what is fenced, the last good backup of each database, what needs a person",
+		Long: "Show the group in one screen: whether it is well, who leads, what is fenced and why, the last good backup of each database\n" +
+			"and its age, the storages, and what needs a person, with what to do about it.\n\n" +
+			"With --check the exit code tells a monitor: 0 when nothing is critical, 1 when the daemon does not answer or the group has\n" +
+			"no quorum, 4 when the lease of the node has run out, 6 when something critical needs a person; with --strict 6 for\n" +
+			"warnings too. Standard error then has one line that says what.",
+		Example: "  fencepost status --watch\n  fencepost status --check || mail -s backups ops@example.org < /dev/null\n  fencepost status -o json | jq '.databases[] | select(.state != \"good\")'",
+		Args:    arguments(0, 0),
+	}
+	live(r, cmd, func([]string) string { return api.PathOverview }, func(o api.Overview) output { return statusOutput(o) })
+	cmd.Flags().BoolVar(&check, "check", false, "let the exit code say whether something needs a person")
+	cmd.Flags().BoolVar(&strict, "strict", false, "with --check: warnings count too")
+	once := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case strict && !check:
+			return &api.Error{Code: api.CodeUsage, Message: "--strict: is for --check"}
+		case check && cmd.Flags().Changed("watch"):
+			return &api.Error{Code: api.CodeUsage, Message: "--check looks once: leave --watch away"}
+		case check:
+			return r.checkStatus(cmd.Context(), strict)
+		}
+		return once(cmd, args)
+	}
+	return cmd
 }
 
-func (s statusOutput) text(w io.Writer, _ time.Time) {
-	var f facts
-	f.add("node", s.Node)
-	f.add("group", s.Group)
-	f.add("state", s.State)
-	f.add("lease", s.Lease)
-	f.add("leader", s.Leader)
-	f.add("view", number(s.View))
-	f.add("run", s.Run)
-	f.add("epoch", number(s.Epoch))
-	f.add("version", s.Version)
-	for _, p := range s.Problems {
-		f.add("problem", p)
+func (r *root) checkStatus(ctx context.Context, strict bool) error {
+	c := r.client()
+	defer c.Close()
+	o, err := c.Overview(ctx)
+	if err != nil {
+		return err
 	}
+	if err := r.print(statusOutput(o)); err != nil {
+		return err
+	}
+	return verdict(o, strict)
+}
+
+// verdict is what a monitor is told; nil when nothing needs a person.
+func verdict(o api.Overview, strict bool) error {
+	if len(o.Alarms) == 0 {
+		return nil
+	}
+	worst := o.Alarms[0]
+	if worst.Severity != api.Critical && !strict {
+		return nil
+	}
+	e := &api.Error{Code: api.CodeNeedsOperator, Message: worst.Text, Hint: worst.Hint}
+	if more := len(o.Alarms) - 1; more > 0 {
+		e.Message += fmt.Sprintf(" (and %d more)", more)
+	}
+	switch {
+	case o.Health == api.HealthNoQuorum:
+		e.Code = api.CodeUnavailable
+	case worst.Kind == "lease":
+		e.Code = api.CodeLeaseLost
+	}
+	return e
+}
+
+func (s statusOutput) text(w io.Writer, now time.Time) {
+	o := api.Overview(s)
+	var f facts
+	f.add("group", o.Group+": "+healthWords(o))
+	leader := o.Leader
+	if leader == "" {
+		leader = "none"
+	}
+	f.add("leader", fmt.Sprintf("%s, view %d", leader, o.View))
+	f.add("members", crewWords(o.Crew))
+	f.add("node", fmt.Sprintf("%s: %s, lease %s, run %s, version %s", o.Node, o.State, o.Lease, short(o.Run), o.Version))
+	f.add("tasks", fmt.Sprintf("%d running, %d waiting", o.Active, o.Waiting))
 	f.write(w)
+	writeAlarms(w, o.Alarms, now)
+	if len(o.Fences) > 0 {
+		heading(w, "fenced")
+		fencesOutput(o.Fences).text(w, now)
+	}
+	if len(o.Databases) > 0 {
+		heading(w, "last good backups")
+		databaseTable(o.Databases, now).write(w)
+	}
+	if len(o.Storages) > 0 {
+		heading(w, "storages of this node")
+		t := table{heading: []string{"STORAGE", "STATE", "SINCE", "PROBLEM"}}
+		for _, x := range o.Storages {
+			t.rows = append(t.rows, []string{x.Name, x.State, ago(x.Since, now), x.Problem})
+		}
+		t.write(w)
+	}
+}
+
+func heading(w io.Writer, text string) { fmt.Fprintf(w, "\n%s\n", paint(w, bold, text)) }
+
+func healthWords(o api.Overview) string {
+	critical := 0
+	for _, a := range o.Alarms {
+		if a.Severity == api.Critical {
+			critical++
+		}
+	}
+	words := map[string]string{
+		api.HealthWell: "well", api.HealthNoQuorum: "NO QUORUM",
+		api.HealthWarned: "well enough: " + count(len(o.Alarms), "warning"), api.HealthAlarmed: "NEEDS A PERSON: " + count(critical, "alarm"),
+	}[o.Health]
+	if o.Health == api.HealthAlarmed && len(o.Alarms) > critical {
+		words += ", " + count(len(o.Alarms)-critical, "warning")
+	}
+	return words
+}
+
+func crewWords(c api.Crew) string {
+	words := []string{fmt.Sprintf("%d, %d ready", c.Members, c.Ready)}
+	if c.Suspected > 0 {
+		words = append(words, fmt.Sprintf("%d suspected", c.Suspected))
+	}
+	words = append(words, fmt.Sprintf("%d of %s here", c.Present, count(c.Voters, "voter")), fmt.Sprintf("survives the loss of %d", c.Spare))
+	return strings.Join(words, ", ")
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func writeAlarms(w io.Writer, alarms []api.Alarm, now time.Time) {
+	if len(alarms) == 0 {
+		return
+	}
+	heading(w, "needs a person")
+	for _, a := range alarms {
+		colour, mark := yellow, "  ? "
+		if a.Severity == api.Critical {
+			colour, mark = red, "  ! "
+		}
+		text := printable(a.Text)
+		if a.From != "" {
+			text = a.From + " says: " + text
+		}
+		if since := ago(a.Since, now); since != "" && since != "now" {
+			text += " (since " + since + ")"
+		}
+		for i, line := range wrap(text, max(0, widthOf(w)-4)) {
+			if i > 0 {
+				mark = "    "
+			}
+			fmt.Fprintln(w, paint(w, colour, mark+line))
+		}
+		if a.Hint != "" {
+			for _, line := range wrap(printable(a.Hint), max(0, widthOf(w)-6)) {
+				fmt.Fprintln(w, "      "+line)
+			}
+		}
+	}
+}
+
+func databaseTable(list []api.DatabaseState, now time.Time) table {
+	t := table{heading: []string{"DATABASE", "STATE", "LAST GOOD", "BACKUP", "SIZE", "STORAGES", "VERIFIED", "EXPECTED", "NEXT", "PROBLEM"}}
+	for _, d := range list {
+		expected, bytes := "", ""
+		if d.RPOMS > 0 {
+			expected = "each " + span(time.Duration(d.RPOMS)*time.Millisecond)
+		}
+		if d.Backup != "" {
+			bytes = size(d.Bytes)
+		}
+		t.rows = append(t.rows, []string{
+			d.Name, d.State, ago(d.LastGood, now), d.Backup, bytes, strings.Join(d.Storages, ","), ago(d.Verified, now), expected, ahead(d.Next, now), d.Error,
+		})
+	}
+	return t
+}
+
+// ahead is a moment to come, for people.
+func ahead(at *time.Time, now time.Time) string {
+	if at == nil {
+		return ""
+	}
+	if d := at.Sub(now); d >= time.Second {
+		return "in " + span(d)
+	}
+	return "due"
 }

@@ -1,0 +1,42 @@
+package overview
+
+import (
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// Facts is what one node knows. Lists may be in any order.
+type Facts struct {
+	Now    time.Time  // the group's time
+	Status api.Status // its Problems are not read
+	View   api.View
+	Voters []string // nodes that vote in the log, present or not
+
+	NodeProblem error    // why the node that answers cannot go on
+	Waits       error    // what it waits for before it can work
+	ClockOff    string   // what is wrong with its clock
+	GroupAlarms []string // of gms.Health: each begins with what it is about and ": "
+	Certificate string   // what is wrong with its certificate, or soon will be
+
+	Fences    []api.Fence
+	Claims    []api.Claim
+	Storages  []api.StorageState
+	Ledger    error // why Databases and the counts could not be read
+	Databases []Database
+
+	Active, Waiting int
+
+	Others []api.Alarm // local ones of other members
+}
+
+// Database is what is known of one database.
+type Database struct {
+	Name     string
+	RPO      time.Duration // 0: no backup is expected
+	Expected time.Time     // since when the group expects one; zero: not known
+	Good     *api.Backup   // newest good one
+	Newest   *api.Backup   // newest complete one, good or not
+	Tasks    []api.Task    // that make backups of it, newest first, back to the one of Good
+	Next     *time.Time    // when the next one is scheduled
+}
