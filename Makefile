@@ -65,6 +65,10 @@ generate: ## Write the protobuf code of gms/internal/wire anew, with the generat
 		--go_out=. --go_opt=paths=source_relative \
 		--go-grpc_out=. --go-grpc_opt=paths=source_relative *.proto
 
+.PHONY: api
+api: ## List anew what the library exports, after a change that is meant.
+	@$(GO) test -count=1 -run TestExportedAPI ./cmd/internal/arch -update
+
 .PHONY: clean
 clean: ## Remove what the other targets built.
 	@rm -rf bin

@@ -7,11 +7,17 @@
 //   - rows (table_test.go): every package of ours and the packages of ours that it may
 //     import. A package without a row fails the test: adding a package means adding its
 //     row, in the same commit, with the arrows that the design gives it.
+//
 //   - vendors (vendors_test.go): every library and who may see it. A library without a
 //     line fails too. One library is touched by one shim.
+//
 //   - topLevel and the word rules (rules_test.go): the fixed list of files and folders at
 //     the top; a package doc of substance everywhere; no init function; in tests no
 //     time.Sleep outside a synctest bubble, and no skip but for the listed reasons.
+//
+//   - library (library_test.go): the packages that host apps import. What they export is listed in testdata/api (`make api`
+//     writes the lists anew), shows no type of another module, is documented to the last field; and they keep no state of
+//     their own.
 //
 // Test files may use more than their package does: everything of their own half of the
 // tree (the group's half: signals, gms, recovery; the bytes' half: pipeline; configs; and
