@@ -239,6 +239,9 @@ type Database struct {
 	// RPO is how old the newest good backup may be, by the time of its snapshot, 1m to 8760h; from then on the status, the
 	// metrics and the notifications alarm, whether or not anything is scheduled. 0s: none is expected. Default 26h.
 	RPO time.Duration `yaml:"rpo"`
+	// Globals is what of the server (roles, tablespaces) goes with a backup: by default all but the hashes of passwords;
+	// passwords: these too, which takes a superuser, so encrypt such backups; none: nothing.
+	Globals string `yaml:"globals"`
 }
 
 // Storage is a place where backups are kept. What a kind has no use for must not be set.

@@ -90,6 +90,7 @@ func (c *Config) checkDatabases(ps *problems) {
 		}
 		checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
 		checkOneOf(ps, at+".standby", d.Standby, "", "prefer")
+		checkOneOf(ps, at+".globals", d.Globals, "", "passwords", "none")
 		if d.Jobs < 0 || d.Jobs > 32 {
 			ps.add(at+".jobs", "is %d, want 0 to 32", d.Jobs)
 		}

@@ -94,6 +94,9 @@ func TestBounds(t *testing.T) {
 		{"rate", func(c *Config) { c.Backup.RateLimit = -1 }, "backup.rate_limit: is -1"},
 		{"keep", func(c *Config) { c.Restore.KeepOld = -1 }, "restore.keep_old: is -1ns"},
 		{"start within", func(c *Config) { c.Restore.StartWithin = 0 }, "restore.start_within: is 0s"},
+		{"globals", func(c *Config) {
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Globals: "all"}}
+		}, `databases[0].globals: is "all", want one of , passwords, none`},
 		{"jobs", func(c *Config) { c.Restore.Jobs = 33 }, "restore.jobs: is 33"},
 		{"grace", func(c *Config) { c.Stop.Grace = 2 * time.Hour }, "stop.grace: is 2h0m0s"},
 		{"log level", func(c *Config) { c.Log.Level = "loud" }, "log.level: is"},

@@ -134,7 +134,7 @@ func TestKnown(t *testing.T) {
 func TestDumpOptionsReachTheSource(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.start("n1", nil, nil)
-		want := source.DumpOptions{Schemas: []string{"a"}, ExcludeTables: []string{"b.c"}, Globals: true}
+		want := source.DumpOptions{Schemas: []string{"a"}, ExcludeTables: []string{"b.c"}, NoGlobals: true}
 		task, err := r.planner(nil).PlanBackup(r.Context(), BackupRequest{Database: "shop", Dump: want})
 		r.must(err)
 		done := r.awaitState(task.ID, ledger.Completed)

@@ -32,6 +32,9 @@ func Suspicions(b ledger.Backup, earlier []ledger.Backup) (why []string) {
 	if usual := sizes[len(sizes)/2]; b.RawBytes*2 < usual {
 		why = append(why, fmt.Sprintf("it has %d bytes, less than half of the usual %d", b.RawBytes, usual))
 	}
+	if was, is := like[0].Info.Globals, b.Info.Globals; was != nil && was.Lacking == "" && is != nil && is.Lacking != "" {
+		why = append(why, "it has no roles and tablespaces of the server, the one before has: "+is.Lacking)
+	}
 	if b.Info.Counts != nil && like[0].Info.Counts != nil {
 		for _, kind := range []string{"tables", "views", "large objects"} {
 			if was, is := like[0].Info.Counts[kind], b.Info.Counts[kind]; is*2 < was {

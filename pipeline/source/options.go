@@ -34,10 +34,10 @@ type DumpOptions struct {
 	NoLargeObjects bool `json:"no_large_objects,omitempty"`
 	// NoSubscriptions leaves subscriptions out, which only a superuser can dump. Chosen schemas and tables do so too.
 	NoSubscriptions bool `json:"no_subscriptions,omitempty"`
-	// Globals adds PartGlobals. It is read beside the snapshot.
-	Globals bool `json:"globals,omitempty"`
-	// RolePasswords adds the password hashes of roles to PartGlobals, which only a superuser may read. Whoever reads
-	// such a backup can try to guess the passwords: encrypt it.
+	// NoGlobals leaves PartGlobals out. It is read beside the snapshot; what became of it, Info.Globals says.
+	NoGlobals bool `json:"no_globals,omitempty"`
+	// RolePasswords adds the password hashes of roles to PartGlobals, which only a superuser may read: an error for others.
+	// Whoever reads such a backup can try to guess the passwords: encrypt it. Not together with NoGlobals.
 	RolePasswords bool `json:"role_passwords,omitempty"`
 }
 

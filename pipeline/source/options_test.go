@@ -44,7 +44,7 @@ func TestDumpWith(t *testing.T) {
 
 // Options are kept in ledgers and manifests: they come back as they were, and nothing is written for none.
 func TestOptionsAsJSON(t *testing.T) {
-	for _, o := range []DumpOptions{{}, {Format: FormatPlain, Schemas: []string{"a.b"}, ExcludeRows: []string{`"x"`}, Globals: true}} {
+	for _, o := range []DumpOptions{{}, {Format: FormatPlain, Schemas: []string{"a.b"}, ExcludeRows: []string{`"x"`}, NoGlobals: true}} {
 		text, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)

@@ -88,6 +88,7 @@ type Info struct {
 	Roles         []string          `json:",omitempty"` // that own something in it or have rights on it; nil: unknown
 	Counts        map[string]int64  `json:",omitempty"` // kind of object → how many it holds; nil: unknown
 	Standby       *Standby          `json:",omitempty"` // nil: the primary was dumped
+	Globals       *Globals          `json:",omitempty"` // nil: not asked for (DumpOptions.NoGlobals), or of a source that has none
 	AsOf          time.Time         // time of the snapshot, by the server's clock
 	EstimateBytes int64             // pg_database_size at the start; an estimate only
 }
@@ -96,6 +97,12 @@ type Info struct {
 type Standby struct {
 	Age      time.Duration // how far it was behind the primary, as far as it knew
 	Unlogged int           // unlogged tables: they are dumped empty
+}
+
+// Globals says what became of PartGlobals.
+type Globals struct {
+	Passwords bool   `json:",omitempty"` // the hashes of the roles' passwords are in it
+	Lacking   string `json:",omitempty"` // why the dump has no PartGlobals although it was asked for; "": it has
 }
 
 // Locale is what a database must be created with, since it cannot be changed later. Zero: unknown, the server's default.

@@ -73,8 +73,9 @@ type CreateBackup struct {
 	ExcludeTables  []string `json:"exclude_tables,omitempty"`  // not these
 	SchemaOnly     bool     `json:"schema_only,omitempty"`     // no rows, no large objects
 	NoLargeObjects bool     `json:"no_large_objects,omitempty"`
-	Globals        bool     `json:"globals,omitempty"` // roles and tablespaces of the server too, without passwords
-	Jobs           int      `json:"jobs,omitempty"`    // streams that the rows are divided among, at most 32; 0: as configured
+	NoGlobals      bool     `json:"no_globals,omitempty"`     // without the roles and tablespaces of the server
+	RolePasswords  bool     `json:"role_passwords,omitempty"` // with the hashes of the roles' passwords, which takes a superuser
+	Jobs           int      `json:"jobs,omitempty"`           // streams that the rows are divided among, at most 32; 0: as configured
 }
 
 // RestoreBackup asks for a backup to be restored into a database.

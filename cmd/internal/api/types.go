@@ -181,6 +181,7 @@ type Backup struct {
 	Accepted bool       `json:"accepted"`           // somebody wants it although it is suspect
 	Note     string     `json:"note,omitempty"`
 	MarkedBy string     `json:"marked_by,omitempty"` // who pinned, accepted or noted last
+	Globals  string     `json:"globals,omitempty"`   // roles and tablespaces: with passwords, without passwords, or why there are none; "": not asked for
 }
 
 // RestorePlan is what a restore would do, and what it would meet.

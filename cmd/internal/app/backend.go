@@ -11,6 +11,7 @@ import (
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/source"
 )
 
 // backend is what the admin handler shows of this node.
@@ -209,6 +210,7 @@ func backupOf(b ledger.Backup) api.Backup {
 		ID: b.ID, Database: b.Database, State: string(b.State), Token: b.Token, AsOf: optional(b.AsOf), RawBytes: b.RawBytes, SHA256: b.SHA256,
 		Created: b.Created, Completed: optional(b.Completed), Storages: []api.Copy{}, Verified: optional(b.Verified),
 		Suspect: slices.Concat([]string{}, b.Suspect), Pinned: b.Mark.Pinned, Accepted: b.Mark.Accepted, Note: b.Mark.Note, MarkedBy: b.Mark.By,
+		Globals: globalsOf(b.Info.Globals),
 	}
 	for _, c := range b.Copies {
 		out.Storages = append(out.Storages, api.Copy{Storage: c.Storage, State: c.State, Bytes: c.Bytes, Error: c.Error})
@@ -218,6 +220,18 @@ func backupOf(b ledger.Backup) api.Backup {
 		out.DurationMS = b.Completed.Sub(b.Created).Milliseconds()
 	}
 	return out
+}
+
+func globalsOf(g *source.Globals) string {
+	switch {
+	case g == nil:
+		return ""
+	case g.Lacking != "":
+		return "none: " + g.Lacking
+	case g.Passwords:
+		return "with passwords"
+	}
+	return "without passwords"
 }
 
 func optional(t time.Time) *time.Time {

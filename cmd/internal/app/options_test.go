@@ -48,7 +48,7 @@ func TestRequestsReachTheSource(t *testing.T) {
 	if got := missing(restoreChoices(filled[api.RestoreBackup](t))); len(got) > 0 {
 		t.Errorf("choices lost: %v", got)
 	}
-	if got, want := missing(dumpOptions(filled[api.CreateBackup](t))), []string{"ExcludeRows", "NoSubscriptions", "RolePasswords"}; !slices.Equal(got, want) {
+	if got, want := missing(dumpOptions(filled[api.CreateBackup](t))), []string{"ExcludeRows", "NoSubscriptions"}; !slices.Equal(got, want) {
 		t.Errorf("options lost: %v, want %v", got, want)
 	}
 	if !restoreChoices(api.RestoreBackup{Backup: "b"}).IsZero() || !dumpOptions(api.CreateBackup{Database: "d"}).IsZero() {

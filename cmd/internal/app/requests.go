@@ -66,7 +66,7 @@ func restoreRequest(r api.RestoreBackup) pipeline.RestoreRequest {
 func dumpOptions(r api.CreateBackup) source.DumpOptions {
 	return source.DumpOptions{
 		Format: r.Format, Schemas: r.Schemas, Tables: r.Tables, ExcludeSchemas: r.ExcludeSchemas, ExcludeTables: r.ExcludeTables,
-		SchemaOnly: r.SchemaOnly, NoLargeObjects: r.NoLargeObjects, Globals: r.Globals, Jobs: r.Jobs,
+		SchemaOnly: r.SchemaOnly, NoLargeObjects: r.NoLargeObjects, NoGlobals: r.NoGlobals, RolePasswords: r.RolePasswords, Jobs: r.Jobs,
 	}
 }
 

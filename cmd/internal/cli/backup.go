@@ -31,7 +31,8 @@ func (r *root) backupCreateCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&want.ExcludeTables, "exclude", nil, "not this table, or schema.table; may be repeated")
 	cmd.Flags().BoolVar(&want.SchemaOnly, "schema-only", false, "no rows and no large objects")
 	cmd.Flags().BoolVar(&want.NoLargeObjects, "no-large-objects", false, "no large objects, which no other filter leaves out")
-	cmd.Flags().BoolVar(&want.Globals, "globals", false, "add the roles and tablespaces of the server, without passwords")
+	cmd.Flags().BoolVar(&want.NoGlobals, "no-globals", false, "without the roles and tablespaces of the server")
+	cmd.Flags().BoolVar(&want.RolePasswords, "role-passwords", false, "with the hashes of the roles' passwords: takes a superuser, and is a secret")
 	cmd.Flags().IntVar(&want.Jobs, "jobs", 0, "streams that the rows are divided among, at most 32 (default as configured)")
 	wait := waitFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

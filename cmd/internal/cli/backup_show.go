@@ -30,6 +30,7 @@ func (b backupOutput) text(w io.Writer, now time.Time) {
 	f.add("created", ago(&x.Created, now))
 	f.add("took", took(x))
 	f.add("verified", ago(x.Verified, now))
+	f.add("roles of the server", x.Globals)
 	f.add("pinned", yes(x.Pinned))
 	f.add("note", x.Note)
 	f.add("marked by", x.MarkedBy)

@@ -261,7 +261,7 @@ func (f *fake) Backups(_ context.Context, filter api.BackupFilter) ([]api.Backup
 	return []api.Backup{
 		{ID: "b4", Database: "shop", State: "creating", Created: *before(time.Minute)},
 		{ID: "b1", Database: "shop", State: "completed", Token: 69, AsOf: before(73 * time.Hour), RawBytes: 5 << 30, StoredBytes: 1234567890,
-			SHA256: "e3b0c442", Created: *before(73 * time.Hour), Completed: before(72 * time.Hour), DurationMS: 3600000,
+			SHA256: "e3b0c442", Created: *before(73 * time.Hour), Completed: before(72 * time.Hour), DurationMS: 3600000, Globals: "without passwords",
 			Storages: []api.Copy{{Storage: "disk", State: "present", Bytes: 1234567890}, {Storage: "nas", State: "missing", Error: "disk full"}}},
 	}, nil
 }

@@ -28,7 +28,10 @@ func OpenSource(d configs.Database, log *slog.Logger) (source.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return postgres.New(postgres.Config{DSN: dsn, Yield: postgres.Yield(d.Yield), Standby: postgres.StandbyUse(d.Standby), Jobs: d.Jobs, Logger: log.With("database", d.Name)})
+	return postgres.New(postgres.Config{
+		DSN: dsn, Yield: postgres.Yield(d.Yield), Standby: postgres.StandbyUse(d.Standby), Jobs: d.Jobs, Globals: postgres.GlobalsUse(d.Globals),
+		Logger: log.With("database", d.Name),
+	})
 }
 
 // OpenStorage opens a storage of a configuration, bare, and returns how it is closed. With readOnly nothing is written to a

@@ -36,6 +36,8 @@ type Config struct {
 	StandbyMaxAge time.Duration
 	// Jobs is the number of streams of a dump that does not say itself; see source.DumpOptions. Default one archive.
 	Jobs int
+	// Globals says what of the server goes with a dump that does not say itself. Default: all but the password hashes.
+	Globals GlobalsUse
 	// Logger receives what happens (clients disconnected, warnings of the programs). Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -69,6 +71,9 @@ func New(cfg Config) (*Source, error) {
 	}
 	if cfg.Standby != StandbyAny && cfg.Standby != StandbyPrefer {
 		return nil, fmt.Errorf("configure a postgres source: standby %q is not %s", cfg.Standby, StandbyPrefer)
+	}
+	if cfg.Globals != GlobalsPlain && cfg.Globals != GlobalsPasswords && cfg.Globals != GlobalsNone {
+		return nil, fmt.Errorf("configure a postgres source: globals %q is not %s or %s", cfg.Globals, GlobalsPasswords, GlobalsNone)
 	}
 	if cfg.StandbyMaxAge == 0 {
 		cfg.StandbyMaxAge = defaultStandbyMaxAge

@@ -31,9 +31,12 @@
 // meta-command; one from before August 2025 cannot and is refused. SQL itself can do what the role may: restore a
 // stranger's script as a role without rights to programs and files of the server.
 //
-// PartGlobals is pg_dumpall --globals-only, read beside the snapshot. Without DumpOptions.RolePasswords it has no
-// password hashes. With them it is a secret: they can be guessed at, and logged in with where SCRAM is not used. Nothing
-// here prints a part; whoever stores it encrypts it. A restore checks that the roles exist, and does not make them.
+// PartGlobals goes with every dump that does not refuse it (DumpOptions.NoGlobals): pg_dumpall --globals-only, read beside
+// the snapshot through a session in the database itself, so that no other one has to be open to the role. It has no
+// password hashes, for which any role's rights suffice, unless DumpOptions.RolePasswords asks for them. With them it is a
+// secret: they can be guessed at, and logged in with where SCRAM is not used. Nothing here prints a part; whoever stores it
+// encrypts it. Where the role may not read the globals after all, or pg_dumpall is missing, the dump is made without, which
+// Info.Globals and the log say. A restore checks that the roles exist, and does not make them.
 //
 // # Several streams
 //

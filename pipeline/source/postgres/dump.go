@@ -19,7 +19,7 @@ type dump struct {
 	snapshot string
 	filters  filters
 	pgDump   tool
-	globals  tool           // pg_dumpall, when it is needed
+	globals  tool           // pg_dumpall; none: there is no PartGlobals
 	script   []byte         // PartDatabase
 	streams  [][]sizedTable // tables of the further streams
 	skipOurs bool           // the database has a schema that only a restore in place uses
@@ -40,10 +40,7 @@ func (s *Source) Dump(ctx context.Context, a source.Attempt) (source.Dump, error
 
 // DumpWith implements source.Chooser.
 func (s *Source) DumpWith(ctx context.Context, a source.Attempt, o source.DumpOptions) (source.Dump, error) {
-	if o.Jobs == 0 && o.Format != source.FormatPlain {
-		o.Jobs = s.cfg.Jobs
-	}
-	f, err := parseFilters(o)
+	f, err := parseFilters(s.asConfigured(o))
 	if err := errors.Join(checkAttempt(a), err); err != nil {
 		return nil, fmt.Errorf("dump database %q: %w", s.Database(), err)
 	}
@@ -57,6 +54,17 @@ func (s *Source) DumpWith(ctx context.Context, a source.Attempt, o source.DumpOp
 		return nil, s.wrap(ctx, err, "prepare the dump of database %q", s.Database())
 	}
 	return d, nil
+}
+
+// asConfigured fills in what a request leaves to the configuration.
+func (s *Source) asConfigured(o source.DumpOptions) source.DumpOptions {
+	if o.Jobs == 0 && o.Format != source.FormatPlain {
+		o.Jobs = s.cfg.Jobs
+	}
+	if !o.NoGlobals && !o.RolePasswords {
+		o.NoGlobals, o.RolePasswords = s.cfg.Globals == GlobalsNone, s.cfg.Globals == GlobalsPasswords
+	}
+	return o
 }
 
 func (d *dump) prepare(ctx context.Context, state standbyState) error {
@@ -92,13 +100,7 @@ func (d *dump) findTools(ctx context.Context) (err error) {
 		return err
 	}
 	d.info.ToolVersion = d.pgDump.version
-	if !d.filters.options.Globals {
-		return nil
-	}
-	if d.globals, err = d.src.findTool(ctx, "pg_dumpall", need); err != nil {
-		return err
-	}
-	return d.checkGlobals(ctx)
+	return d.findGlobals(ctx, need)
 }
 
 // capture reads from the snapshot what is not in the archive, and what it will need.
@@ -147,7 +149,7 @@ func (d *dump) Parts() []string {
 		}
 	}
 	parts = append(parts, source.PartDatabase)
-	if d.filters.options.Globals {
+	if d.hasGlobals() {
 		parts = append(parts, source.PartGlobals)
 	}
 	return parts

@@ -42,8 +42,8 @@ func parseFilters(o source.DumpOptions) (filters, error) {
 		return f, fmt.Errorf("format %q is not %s or %s", o.Format, source.FormatCustom, source.FormatPlain)
 	case len(o.Tables) > 0 && len(o.Schemas)+len(o.ExcludeSchemas) > 0:
 		return f, errors.New("chosen tables and filters of schemas exclude each other: write the schema before the table, with a dot")
-	case o.RolePasswords && !o.Globals:
-		return f, errors.New("role passwords are part of the globals, which are not asked for")
+	case o.RolePasswords && o.NoGlobals:
+		return f, errors.New("role passwords are part of the globals, which shall be left out")
 	case o.Jobs > 1 && o.Format == source.FormatPlain:
 		return f, errors.New("a plain dump is one script: jobs are for archives")
 	}

@@ -3,6 +3,9 @@ package postgres
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fencepost/fencepost/pipeline/pgtest"
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
@@ -145,7 +149,7 @@ func TestFilteredRights(t *testing.T) {
 	role := newSource(t, Config{DSN: srv.DSNFor("partly", "p", s.Database())})
 	takeWith(t, role, source.DumpOptions{Schemas: []string{"my"}, NoLargeObjects: true})
 	for part, o := range map[string]source.DumpOptions{
-		"large object 4711": {Schemas: []string{"my"}}, "plain": {Tables: []string{"plain"}, NoLargeObjects: true}, "passwords": {Globals: true, RolePasswords: true},
+		"large object 4711": {Schemas: []string{"my"}}, "plain": {Tables: []string{"plain"}, NoLargeObjects: true}, "passwords": {RolePasswords: true},
 	} {
 		_, err := role.DumpWith(t.Context(), first, o)
 		fails(t, err, part)
@@ -213,36 +217,101 @@ func TestRestoreChoices(t *testing.T) {
 	})
 }
 
+// With every dump go the roles of the server, unless somebody or the configuration says otherwise.
 func TestGlobals(t *testing.T) {
 	srv := pg.Server(t)
 	s := filtered(t)
 	srv.Exec(t, "postgres", `CREATE ROLE with_hash LOGIN PASSWORD 'very secret'`)
 	t.Cleanup(func() { srv.Exec(t, "postgres", `DROP ROLE with_hash`) })
-	for _, passwords := range []bool{false, true} {
-		b := takeWith(t, s, source.DumpOptions{Globals: true, RolePasswords: passwords})
-		text := string(b.parts[source.PartGlobals])
-		if !strings.Contains(text, "CREATE ROLE with_hash") || strings.Contains(text, "SCRAM-SHA-256") != passwords {
-			t.Errorf("passwords %v: globals are %s", passwords, text)
-		}
-		r, err := s.Restore(t.Context(), first, source.RestoreOptions{Target: "with globals", Info: b.info})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, part := range []string{source.PartData, source.PartDatabase, source.PartGlobals} {
-			if err := r.Read(t.Context(), part, bytes.NewReader(b.parts[part])); err != nil {
-				t.Error(err)
+	configured := func(use GlobalsUse) *Source { return newSource(t, Config{DSN: srv.DSN(s.Database()), Globals: use}) }
+	for name, c := range map[string]struct {
+		s         *Source
+		o         source.DumpOptions
+		has, hash bool
+	}{
+		"by default":                  {s, source.DumpOptions{}, true, false},
+		"plain":                       {s, source.DumpOptions{Format: source.FormatPlain, NoLargeObjects: true}, true, false},
+		"streams":                     {s, source.DumpOptions{Jobs: 2}, true, false},
+		"with passwords":              {s, source.DumpOptions{RolePasswords: true}, true, true},
+		"none":                        {s, source.DumpOptions{NoGlobals: true}, false, false},
+		"configured with passwords":   {configured(GlobalsPasswords), source.DumpOptions{}, true, true},
+		"asked for none all the same": {configured(GlobalsPasswords), source.DumpOptions{NoGlobals: true}, false, false},
+		"configured none":             {configured(GlobalsNone), source.DumpOptions{}, false, false},
+		"asked for all the same":      {configured(GlobalsNone), source.DumpOptions{RolePasswords: true}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := takeWith(t, c.s, c.o)
+			text := string(b.parts[source.PartGlobals])
+			if strings.Contains(text, "CREATE ROLE with_hash") != c.has || strings.Contains(text, "SCRAM-SHA-256") != c.hash {
+				t.Errorf("globals are %s", text)
 			}
-		}
-		if err := r.Abort(); err != nil {
-			t.Error(err)
-		}
+			if g := b.info.Globals; (g != nil) != c.has || c.has && *g != (source.Globals{Passwords: c.hash}) {
+				t.Errorf("the manifest says %+v", g)
+			}
+			if c.has && c.o.Format == "" { // a restore passes over them
+				restored(t, s, b, "with globals", source.RestoreChoices{})
+			}
+		})
 	}
-	d, err := newSource(t, Config{DSN: srv.DSN(s.Database()), BinDir: fakeTools(t, `printf -- '--\n-- PostgreSQL database cluster dump\n'`)}).DumpWith(t.Context(), first, source.DumpOptions{Globals: true})
+	d, err := newSource(t, Config{DSN: srv.DSN(s.Database()), BinDir: fakeTools(t, `printf -- '--\n-- PostgreSQL database cluster dump\n'`)}).Dump(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
 	fails(t, d.Write(t.Context(), source.PartGlobals, &bytes.Buffer{}), "no whole list of roles", source.ErrIncomplete)
+	_, err = s.DumpWith(t.Context(), first, source.DumpOptions{NoGlobals: true, RolePasswords: true})
+	fails(t, err, "shall be left out")
+}
+
+// A role that may just read its database takes them too. Where it may not, or lacks the program, the dump is good without
+// and says so.
+func TestGlobalsOfTheLeastRole(t *testing.T) {
+	srv := pg.Server(t)
+	s := filtered(t)
+	srv.Exec(t, s.Database(), `CREATE ROLE modest LOGIN PASSWORD 'p' IN ROLE pg_read_all_data; ALTER LARGE OBJECT 4711 OWNER TO modest;
+		REVOKE CONNECT ON DATABASE postgres, template1 FROM PUBLIC`)
+	t.Cleanup(func() {
+		srv.Exec(t, s.Database(), `GRANT CONNECT ON DATABASE postgres, template1 TO PUBLIC; GRANT SELECT ON pg_auth_members TO PUBLIC;
+			REASSIGN OWNED BY modest TO postgres; DROP OWNED BY modest; DROP ROLE modest`)
+	})
+	modest := func(cfg Config) *Source {
+		cfg.DSN = srv.DSNFor("modest", "p", s.Database())
+		return newSource(t, cfg)
+	}
+	b := takeWith(t, modest(Config{}), source.DumpOptions{})
+	if !strings.Contains(string(b.parts[source.PartGlobals]), "CREATE ROLE modest") || *b.info.Globals != (source.Globals{}) {
+		t.Errorf("globals are %s, %+v", b.parts[source.PartGlobals], b.info.Globals)
+	}
+	tools := t.TempDir()
+	bin, err := pgtest.BinDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := filepath.Glob(filepath.Join(bin, "pg_*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range programs {
+		if filepath.Base(path) != "pg_dumpall" {
+			if err := os.Symlink(path, filepath.Join(tools, filepath.Base(path))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lacks := func(cfg Config, why string) {
+		t.Helper()
+		var log bytes.Buffer
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		b := takeWith(t, modest(cfg), source.DumpOptions{})
+		if _, has := b.parts[source.PartGlobals]; has || b.info.Globals == nil || !strings.Contains(b.info.Globals.Lacking, why) || !strings.Contains(log.String(), why) {
+			t.Errorf("want none because of %q: parts %v, %+v, log %s", why, has, b.info.Globals, &log)
+		}
+	}
+	lacks(Config{BinDir: tools}, "pg_dumpall of version 15 or newer is needed")
+	// pg_read_all_data reads the catalogs too, whatever PUBLIC may
+	srv.Exec(t, s.Database(), `REVOKE pg_read_all_data FROM modest; GRANT USAGE ON SCHEMA my, "My.Schema", "q""uo*te" TO modest;
+		GRANT SELECT ON ALL TABLES IN SCHEMA my, "My.Schema", "q""uo*te", public TO modest; REVOKE SELECT ON pg_auth_members FROM PUBLIC`)
+	lacks(Config{}, "may not read pg_auth_members")
 }
 
 // Whatever a name is made of, its quoted form matches it and nothing else.

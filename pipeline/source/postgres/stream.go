@@ -28,7 +28,7 @@ func (d *dump) Write(ctx context.Context, part string, w io.Writer) error {
 		}
 		return nil
 	case source.PartGlobals:
-		if d.globals.path != "" {
+		if d.hasGlobals() {
 			return d.run(ctx, d.globalsProduct(), w)
 		}
 	}

@@ -86,7 +86,7 @@ func TestStreams(t *testing.T) {
 	s := odd(t)
 	before, schema := fingerprint(t, s.Database()), schemaOf(t, s.Database())
 	b := takeWith(t, s, source.DumpOptions{Jobs: 4})
-	if b.info.Streams != 4 || len(b.parts) != 7 {
+	if b.info.Streams != 4 || len(b.parts) != 8 {
 		t.Fatalf("%d streams in %d parts", b.info.Streams, len(b.parts))
 	}
 	for name, c := range map[string]source.RestoreChoices{"default": {}, "one": {Jobs: 1}, "many": {Jobs: 9}} {
