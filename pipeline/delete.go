@@ -30,6 +30,14 @@ func (a *attempt) delete(ctx, keep context.Context) error {
 	case err != nil:
 		return fmt.Errorf("read backup %s: %w", t.Backup, err)
 	}
+	if entry.State == ledger.BackupCompleted {
+		switch lock, err := a.cfg.Catalog.locked(ctx, entry, a.cfg.Now()); {
+		case err != nil:
+			return fmt.Errorf("ask whether backup %s is locked: %w: %w", t.Backup, ErrUnavailable, err)
+		case lock != nil:
+			return lock
+		}
+	}
 	entry.State = ledger.BackupDeleting
 	if err := a.mark(ctx, t, entry); err != nil {
 		return err

@@ -18,7 +18,7 @@ type DeleteRequest struct {
 }
 
 // PlanDelete plans a delete task, which waits for the planner's DeleteDelay; one that is planned already is returned. It
-// refuses what would be refused now (pinned, read, the last good one): *RequestError of ledger.ErrRefused; whether it still
+// refuses what would be refused now (pinned, read, locked by a storage, the last good one): *RequestError of ledger.ErrRefused; whether it still
 // may go is decided again when it goes.
 func (p *Planner) PlanDelete(ctx context.Context, r DeleteRequest) (ledger.Task, error) {
 	b, err := p.entry(ctx, r.Backup)
@@ -57,10 +57,19 @@ func (p *Planner) PlanDelete(ctx context.Context, r DeleteRequest) (ledger.Task,
 		return ledger.Task{}, err
 	}
 	now := p.cfg.Now().UTC()
+	goes := now
+	if !r.Now {
+		goes = now.Add(p.cfg.DeleteDelay)
+	}
+	if b.State == ledger.BackupCompleted { // a storage that cannot be asked now is asked when it goes
+		if lock, err := p.cfg.Catalog.locked(ctx, b, goes); err == nil && lock != nil {
+			return ledger.Task{}, &RequestError{Field: "backup", Problem: lock.Error(), Hint: lock.Hint(), Err: ledger.ErrRefused}
+		}
+	}
 	t := p.task(ledger.Delete, now)
 	t.Backup, t.Database, t.Storages, t.Flight, t.OnFailure = b.ID, b.Database, storages, "backup/"+b.ID, "rerun"
 	if !r.Now && b.State == ledger.BackupCompleted {
-		t.NotBefore = now.Add(p.cfg.DeleteDelay)
+		t.NotBefore = goes
 	}
 	if r.Internal {
 		t.RunType = ledger.Internal

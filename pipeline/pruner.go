@@ -253,6 +253,13 @@ func lastRun(tasks []ledger.Task) error {
 func (p *Pruner) look(ctx context.Context, entries []ledger.Backup, view []retention.Backup) error {
 	for i := range view {
 		b := entries[slices.IndexFunc(entries, func(b ledger.Backup) bool { return b.ID == view[i].ID })]
+		lock, err := p.planner.cfg.Catalog.locked(ctx, b, p.now())
+		if err != nil {
+			return err
+		}
+		if lock != nil {
+			view[i].Locked = lock.until
+		}
 		found := 0
 		for _, c := range b.Copies {
 			st := p.planner.cfg.Catalog.Storages[c.Storage]

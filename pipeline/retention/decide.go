@@ -17,7 +17,7 @@ type Backup struct {
 	Suspect  bool      // complete but odd: half the usual size, tables vanished, …
 	Accepted bool      // an operator has looked at a suspect one and wants it
 	Pinned   bool      // an operator wants it kept
-	Locked   bool      // the storage or a rule forbids its removal
+	Locked   time.Time // until then its storage forbids its removal; zero: it does not
 	InUse    bool      // being restored, verified or copied
 }
 
@@ -190,8 +190,8 @@ func (j judge) decide(b Backup) Decision {
 	switch {
 	case b.Pinned:
 		d.Action, d.Reason = Keep, "pinned; else: "+d.Reason
-	case b.Locked:
-		d.Action, d.Reason = Keep, "locked; else: "+d.Reason
+	case !b.Locked.IsZero():
+		d.Action, d.Reason = Keep, "locked until "+b.Locked.UTC().Format(time.RFC3339)+"; else: "+d.Reason
 	case b.InUse:
 		d.Action, d.Reason = Keep, "in use; else: "+d.Reason
 	}

@@ -29,8 +29,12 @@ func backups(t *testing.T, text string) []Backup {
 			flags = f[2]
 		}
 		has := func(c string) bool { return strings.Contains(flags, c) }
+		var locked time.Time
+		if has("l") {
+			locked = at.AddDate(1, 0, 0)
+		}
 		out = append(out, Backup{ID: f[0], AsOf: at, Good: has("g"), Verified: has("v"), Suspect: has("s"), Accepted: has("a"),
-			Pinned: has("p"), Locked: has("l"), InUse: has("u")})
+			Pinned: has("p"), Locked: locked, InUse: has("u")})
 	}
 	return out
 }

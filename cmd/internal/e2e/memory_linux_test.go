@@ -84,7 +84,7 @@ func TestPeakMemory(t *testing.T) {
 	dsn := database(t, `CREATE TABLE goods AS SELECT i AS id, repeat(md5(i::text), 32) AS body FROM generate_series(1, 2200000) i`)
 	_, box := emulator(t, dropboxtest.Options{})
 	disk := t.TempDir()
-	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}, extra: "processors: []\n",
+	c := newCluster(t, options{nodes: 1, lasting: 20 * time.Minute, dsns: map[string]string{"shop": dsn}, extra: "processors: []\n",
 		storages: fmt.Sprintf("- {name: disk, kind: local, path: %s}\n", disk) + bucket(t) + box})
 	c.up()
 	began := time.Now()

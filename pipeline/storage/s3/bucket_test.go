@@ -240,7 +240,11 @@ func TestObjectLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mode, until := info.Metadata.Get("X-Amz-Object-Lock-Mode"), info.Metadata.Get("X-Amz-Object-Lock-Retain-Until-Date")
+		mode, until := info.Metadata.Get("X-Amz-Object-Lock-Mode"), info.Metadata.Get(retainUntil)
+		says, err := s.LockedUntil(t.Context(), name)
+		if text := says.Format(time.RFC3339); err != nil || says.IsZero() != (until == "") || until != "" && text != until {
+			t.Errorf("%s: said to be locked until %s, %v, want %q", name, text, err, until)
+		}
 		if name == storage.OwnerName {
 			if mode != "" {
 				t.Errorf("the owner object is locked until %v", until)
@@ -256,6 +260,9 @@ func TestObjectLock(t *testing.T) {
 		wantErr(t, "remove the version", s.fail(t.Context(), err, "remove"), storage.ErrPermanent)
 		if err := s.Delete(t.Context(), name); err != nil {
 			t.Errorf("delete hides it: %v", err)
+		}
+		if says, err := s.LockedUntil(t.Context(), name); err != nil || !says.IsZero() {
+			t.Errorf("a hidden one is locked until %v, %v", says, err)
 		}
 		_, err = s.Stat(t.Context(), name)
 		wantErr(t, "stat of a hidden one", err, storage.ErrNotFound)

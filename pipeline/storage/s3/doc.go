@@ -36,7 +36,8 @@
 //   - "Object or folder" (package storage) is looked up before a Put, so two Puts at once may still break it; S3 itself
 //     does not mind.
 //   - Object lock (Options.Lock) is set on every object but the owner's. A bucket with lock keeps versions: Delete then
-//     hides an object, and its bytes go when the lock has passed and the bucket's lifecycle rule removes old versions.
+//     hides an object, and its bytes go when the lock has passed and the bucket's lifecycle rule removes old versions. So
+//     that nothing is hidden which the lock is to keep, [storage.Locker] says until when it does.
 //
 // Keys are the prefix, a slash, and the object's name as it is. Secrets never show in an error.
 package s3

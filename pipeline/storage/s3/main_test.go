@@ -232,4 +232,5 @@ func wantErr(t testing.TB, what string, err, class error, text ...string) {
 var (
 	_ storage.Storage = (*Storage)(nil)
 	_ storage.Janitor = (*Storage)(nil)
+	_ storage.Locker  = (*Storage)(nil)
 )
