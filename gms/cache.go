@@ -25,7 +25,7 @@ func (k Key) wire() *wire.CacheKey {
 // Entry is what the state cache holds under a key.
 type Entry struct {
 	Key
-	Value   []byte
+	Value   []byte // the reader's own copy
 	Version uint64 // position of the Put; grows with every one
 }
 
@@ -62,15 +62,15 @@ func FenceHeld(component, node, deadRun string, token uint64) Condition {
 // Put is one write of a transaction.
 type Put struct {
 	Key
-	Value []byte
-	Bound bool // goes with the run that wrote it, when its last recovery has ended
+	Value []byte // at most MaxValue bytes; not kept by the call
+	Bound bool   // goes with the run that wrote it, when its last recovery has ended
 }
 
 // Txn is a transaction: all conditions, then all puts and deletes, or nothing.
 type Txn struct {
-	Conditions []Condition
-	Puts       []Put
-	Deletes    []Key
+	Conditions []Condition // all must hold where the transaction is applied; none: it always takes effect
+	Puts       []Put       // no key twice, neither here nor in Deletes
+	Deletes    []Key       // one that is not there is no error
 }
 
 // ConditionError says which condition of a transaction did not hold: it is ErrConflict for a VersionIs, and ErrFenced
@@ -138,7 +138,7 @@ func (c *Cache) Get(ctx context.Context, k Key) (Entry, error) {
 	return c.GetLocal(k)
 }
 
-// GetLocal reads this node's copy, which may be behind. It does not block.
+// GetLocal reads this node's copy, which may be behind. It does not block. ErrNotFound when there is no such entry here.
 func (c *Cache) GetLocal(k Key) (Entry, error) {
 	var e Entry
 	found := false
@@ -154,7 +154,7 @@ func (c *Cache) GetLocal(k Key) (Entry, error) {
 }
 
 // List reads the entries of a component and member whose keys begin with prefix, in order of key, not staler than the
-// call.
+// call. ErrNoQuorum when no leader answers while ctx lasts.
 func (c *Cache) List(ctx context.Context, component, member, prefix string) ([]Entry, error) {
 	if err := c.g.Sync(ctx); err != nil {
 		return nil, fmt.Errorf("list %s/%s: %w", component, prefix, err)

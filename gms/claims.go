@@ -91,12 +91,12 @@ func (g *Group) askGrant(ctx context.Context, what string, cmd *wire.Command, un
 type ClaimState struct {
 	signals.Claim
 	Run         string // who claimed it; of an orphan the dead run
-	Node        string
-	Orphan      bool
+	Node        string // that run's node
+	Orphan      bool   // its run is closed: only the holder of the fence may touch it
 	Adopted     bool   // belongs to a fence until its Release
 	Fence       uint64 // the token of that fence
-	Quarantined bool
-	Orphanings  uint32
+	Quarantined bool   // nobody may claim the item until an operator frees it
+	Orphanings  uint32 // how often the item has been orphaned
 }
 
 // Claims lists the claims that this node's replica knows.

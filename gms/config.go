@@ -88,7 +88,7 @@ type Config struct {
 	// Bootstrap names the nodes that form the group the first time, the same list on all of them. Default: the own name
 	// when Seeds is empty; otherwise the node only joins. A formed group is never formed again.
 	Bootstrap []string
-	// Seeds are gossip addresses (host:port) to join through. Unreachable ones are tried again for ever.
+	// Seeds are gossip addresses (host:port) to join through. Unreachable ones are tried again for ever. Default: none.
 	Seeds []string
 	// Gossip (UDP and TCP) and Cluster (TCP) are the node's ports; defaults 127.0.0.1:7946 and 127.0.0.1:7947. A port that
 	// other machines may reach, by what is bound or advertised, takes both GossipKeys and Certificates, else New refuses.
@@ -142,7 +142,7 @@ type Config struct {
 	// Router takes the group's signals and says what this node can recover. The host starts and stops it. Nil: the group makes
 	// one with Logger, which Start starts and Stop stops; see Group.Router.
 	Router *signals.Router
-	// Details are published with each run and stay readable until its last recovery has ended; at most 8 KiB in all.
+	// Details are published with each run and stay readable until its last recovery has ended; at most 8 KiB in all. Default: none.
 	Details map[string][]byte
 	// Logger gets the log; nil: nobody does. Nothing is ever logged anywhere else.
 	Logger *slog.Logger

@@ -397,7 +397,8 @@ func (g *Group) Epoch() uint64 { return g.epoch() }
 // ClusterID is the formed group's id as hex; empty while it is not known.
 func (g *Group) ClusterID() string { return hexID(g.cluster()) }
 
-// SetReady reports that this node's run is ready for work, or is not any more: JoinedAndReadyNotification to all.
+// SetReady reports that this node's run is ready for work, or is not any more: JoinedAndReadyNotification to all. A run
+// begins as not ready. It blocks until it is decided (ErrRunClosed), or ctx ends (ErrUnknown, ErrNoQuorum).
 func (g *Group) SetReady(ctx context.Context, ready bool) error {
 	_, err := g.ask(ctx, "report ready", &wire.Command{Op: &wire.Command_SetReady{SetReady: &wire.SetReady{Ready: ready}}})
 	return err
@@ -427,9 +428,9 @@ func (g *Group) Leader() string { return g.leaderHint() }
 type MemberDetail struct {
 	signals.Member
 	Gossip, Cluster string // addresses
-	Suspected       bool
-	Voter, Leader   bool
-	Fed             bool // it is not in the Raft configuration: another member brings it the log
+	Suspected       bool   // gossip or its session gives reason to doubt that it lives
+	Voter, Leader   bool   // of the log; as far as is known here
+	Fed             bool   // it is not in the Raft configuration: another member brings it the log
 }
 
 // Members lists the members of the present view with what operators want to see.

@@ -156,7 +156,7 @@ func (g *Group) Feeder() string {
 // Server is one home's place in the Raft configuration.
 type Server struct {
 	Node, Home string // Home: its id in hex
-	Voter      bool
+	Voter      bool   // it votes; the others only follow the log
 }
 
 // Servers lists the Raft configuration as this node's log knows it, dead members included; nothing on a node that is fed.

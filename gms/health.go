@@ -14,15 +14,15 @@ import (
 
 // Health is what operators want to know of this node's part in the group. All of it is as this node knows it.
 type Health struct {
-	Leads bool
-	Term  uint64
+	Leads bool   // this node leads the group
+	Term  uint64 // Raft's term
 	// Raft's indexes: end of the log, last one known to be committed, last one applied here, of the last snapshot, and the
 	// oldest entry still in the log: a follower that is further behind needs a snapshot.
 	Last, Commit, Applied, Snapshot, First uint64
-	Oldest                                 time.Time     // when that oldest entry was logged; zero for an empty log
-	Restore                                time.Duration // that the last snapshot took to be taken in; 0: none since the start
-	Contact                                time.Time     // when a follower heard of the leader last; zero for the leader
-	Followers                              []FollowerHealth
+	Oldest                                 time.Time        // when that oldest entry was logged; zero for an empty log
+	Restore                                time.Duration    // that the last snapshot took to be taken in; 0: none since the start
+	Contact                                time.Time        // when a follower heard of the leader last; zero for the leader
+	Followers                              []FollowerHealth // what the leader knows of each; empty elsewhere
 
 	GossipWaiting int // changes of gossip that nobody has taken yet
 	GossipScore   int // 0: this node answers and is answered in time; more: it is slow itself
@@ -40,8 +40,8 @@ type Health struct {
 
 // FollowerHealth is what the leader knows of one follower.
 type FollowerHealth struct {
-	Node    string
-	Voter   bool
+	Node    string    // whose it is
+	Voter   bool      // it votes
 	Match   uint64    // last index that it is known to hold
 	Applied uint64    // last index that its run said it has applied; 0: it has not renewed in this term
 	Contact time.Time // of its last favourable answer; zero: none in this term

@@ -15,8 +15,8 @@ const lockLimit = 30 * time.Second
 
 // Lock is a poll lock that this run holds. It ends by itself 30 s after it was granted, and with the run.
 type Lock struct {
-	Name  string
-	Token uint64
+	Name  string // as given to TryLock or WaitLock
+	Token uint64 // larger than that of every earlier holder
 	held  *heldLock
 }
 

@@ -10,36 +10,36 @@ import (
 // Network is how a group reaches the world: the seam through which tests replace sockets. The zero-configuration
 // implementation is [SystemNetwork]. Methods may be called from any goroutine; Listen and ListenPacket return at once.
 type Network interface {
-	// Listen opens a stream listener ("tcp") on a host:port.
+	// Listen opens a stream listener ("tcp") on a host:port. An error is Start's.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 	// Dial opens a stream ("tcp") or a connected datagram socket ("udp"); it blocks until connected or ctx ends.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
-	// ListenPacket opens a datagram socket ("udp") on a host:port.
+	// ListenPacket opens a datagram socket ("udp") on a host:port. An error is Start's.
 	ListenPacket(ctx context.Context, network, address string) (net.PacketConn, error)
 }
 
 // SystemNetwork is the operating system's network.
 type SystemNetwork struct{}
 
-// Listen opens a listener.
+// Listen opens a listener. Errors are the system's.
 func (SystemNetwork) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	return lc.Listen(ctx, network, address)
 }
 
-// Dial opens a connection.
+// Dial opens a connection. Errors are the system's, or ctx's.
 func (SystemNetwork) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, network, address)
 }
 
-// ListenPacket opens a datagram socket.
+// ListenPacket opens a datagram socket. Errors are the system's.
 func (SystemNetwork) ListenPacket(ctx context.Context, network, address string) (net.PacketConn, error) {
 	var lc net.ListenConfig
 	return lc.ListenPacket(ctx, network, address)
 }
 
-// Addresses lists the addresses of the machine's interfaces.
+// Addresses lists the addresses of the machine's interfaces. Errors are the system's.
 func (SystemNetwork) Addresses() ([]netip.Addr, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {

@@ -130,11 +130,11 @@ func (l *leading) bury(what byte, run state.Run) *wire.AnnounceReply {
 // Announcement says whose obituary is to be brought to the group, and from where: the home of the node that died tells the
 // addresses of the others.
 type Announcement struct {
-	Home     string // the node's home
-	Group    string // the group's name
-	Node     string // the node that died
-	Obituary []byte // as signed
-	Network  Network
+	Home     string  // the node's home
+	Group    string  // the group's name
+	Node     string  // the node that died
+	Obituary []byte  // as signed
+	Network  Network // nil: the system's
 	// Certificates are the node's; nil where its cluster port is plain.
 	Certificates *certs.Source
 }

@@ -12,30 +12,30 @@ import (
 
 // Appointment names one appointment to a recovery, as signals.Appointment does; each hand-over makes a new index.
 type Appointment struct {
-	Component string
+	Component string // what is to be recovered
 	Node      string // node of the dead run
 	Run       string // the dead run
-	Index     uint64
+	Index     uint64 // position at which the appointment was made
 }
 
 // Recovery is a recovery that has not ended.
 type Recovery struct {
 	Appointment
-	Member        signals.Member // the dead run
-	State         string         // waiting, queued, appointed, raised, parked
-	Appointee     string         // run appointed or holding; empty while nobody is
-	AppointeeNode string
-	Token         uint64        // of the fence; the last one given
-	Failures      uint32        // of the present appointee
-	Rounds        uint32        // how often all candidates have found what the work needs unavailable
-	Pause         time.Duration // for which the appointee waits before it begins, because of Rounds
-	Tried         []string      // runs that had their turn, as far as they are open
-	TriedNodes    []string      // the same, by name
-	Exclusion     signals.Exclusion
-	Evidence      signals.Evidence
-	Since         uint64 // position of the closing
-	Why           string // last failure
-	Steps         []Step // what happened so far
+	Member        signals.Member    // the dead run
+	State         string            // waiting, queued, appointed, raised, parked
+	Appointee     string            // run appointed or holding; empty while nobody is
+	AppointeeNode string            // its node
+	Token         uint64            // of the fence; the last one given
+	Failures      uint32            // of the present appointee
+	Rounds        uint32            // how often all candidates have found what the work needs unavailable
+	Pause         time.Duration     // for which the appointee waits before it begins, because of Rounds
+	Tried         []string          // runs that had their turn, as far as they are open
+	TriedNodes    []string          // the same, by name
+	Exclusion     signals.Exclusion // as the component was registered
+	Evidence      signals.Evidence  // why the run was closed
+	Since         uint64            // position of the closing
+	Why           string            // last failure
+	Steps         []Step            // what happened so far
 }
 
 // Recoveries lists the recoveries that have not ended as this node knows them, and a channel that is closed at the next
@@ -59,9 +59,9 @@ type EndedRecovery struct {
 
 // MaintenanceFence is a fence that somebody raised on a living node.
 type MaintenanceFence struct {
-	Component, Node    string
+	Component, Node    string // what it guards, and on which node
 	Raiser, RaiserNode string // run and its node
-	Token              uint64
+	Token              uint64 // what LowerFence takes
 }
 
 // MaintenanceFences lists the maintenance fences as this node knows them.
@@ -149,7 +149,7 @@ func (a Appointment) ref() (*wire.RecoveryRef, fenceRef, error) {
 // Fence is a raised fence.
 type Fence struct {
 	Appointment
-	Token uint64
+	Token uint64 // goes with every write of the recovery; larger than that of every earlier holder
 	// Sent is the time on the group's clock before the command was sent: what the fence's own deadline counts from.
 	Sent time.Duration
 }
@@ -229,7 +229,8 @@ func (g *Group) FailRecovery(ctx context.Context, a Appointment, unavailable boo
 	return err
 }
 
-// Orphans lists the claims of a dead run in a component that are not settled, as this node knows them.
+// Orphans lists the claims of a dead run in a component that are not settled, as this node knows them. The error is that of
+// an id that is none.
 func (g *Group) Orphans(component, deadRun string) ([]ClaimState, error) {
 	id, err := parseRun(deadRun)
 	if err != nil {
@@ -252,7 +253,8 @@ func fenceHeld(a Appointment, token uint64) (*wire.FenceHeld, error) {
 }
 
 // Adopt turns an orphan into a claim of this run, one round trip on and with a new token. It belongs to the fence until
-// ReleaseFence.
+// ReleaseFence. Errors: ErrQuarantined when it was orphaned too often, ErrFenced or ErrNotHolder when the fence has moved,
+// ErrNotFound, ErrRunClosed; ErrUnknown or ErrNoQuorum when ctx ends first.
 func (g *Group) Adopt(ctx context.Context, a Appointment, token uint64, item string) (signals.Claim, error) {
 	fence, err := fenceHeld(a, token)
 	if err != nil {
@@ -266,7 +268,9 @@ func (g *Group) Adopt(ctx context.Context, a Appointment, token uint64, item str
 	return signals.Claim{Component: a.Component, Item: item, RoundTrip: r.GetRoundTrip(), Token: r.GetToken()}, g.caughtUp(ctx, r.GetPosition())
 }
 
-// EndFencedClaim ends an orphan (signals.Free, Quarantine) or an adopted claim under the fence's token.
+// EndFencedClaim ends an orphan (signals.Free, Quarantine) or an adopted claim under the fence's token. Errors: ErrFenced or
+// ErrNotHolder when the fence or the claim has moved, ErrNotFound, ErrRunClosed; ErrUnknown or ErrNoQuorum when ctx ends
+// first.
 func (g *Group) EndFencedClaim(ctx context.Context, a Appointment, token uint64, c signals.Claim, how signals.How) error {
 	fence, err := fenceHeld(a, token)
 	if err != nil {

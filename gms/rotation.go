@@ -27,27 +27,27 @@ const KeyringLock = "/fencepost/keyring"
 
 // KeyInfo is one gossip key.
 type KeyInfo struct {
-	Fingerprint string
-	InUse       bool // it encrypts
+	Fingerprint string // by which people and the other calls name the key
+	InUse       bool   // it encrypts
 }
 
 // KeyringMember is what one node has.
 type KeyringMember struct {
-	Node    string
-	Version uint64 // of its ring
-	Keys    []KeyInfo
-	Problem string // why nothing is known of it, or why it did not take a change; empty otherwise
+	Node    string    // whose ring it is
+	Version uint64    // of its ring
+	Keys    []KeyInfo // the first one encrypts, all decrypt
+	Problem string    // why nothing is known of it, or why it did not take a change; empty otherwise
 }
 
 // KeyringReport is what all have. Complete means that each node has the newest ring.
 type KeyringReport struct {
-	Version  uint64
-	Keys     []KeyInfo
-	Members  []KeyringMember
-	Complete bool
+	Version  uint64          // of the newest ring; it grows with each change
+	Keys     []KeyInfo       // of the newest ring
+	Members  []KeyringMember // every node that the group knows, those that did not answer included
+	Complete bool            // each of them has the newest ring
 }
 
-// KeyringList asks everybody for its keys.
+// KeyringList asks everybody for its keys. Who does not answer is in the report; the error says that gossip has no keys here, or the node no certificate.
 func (g *Group) KeyringList(ctx context.Context) (KeyringReport, error) {
 	found, err := g.gatherRings(ctx)
 	if err != nil {

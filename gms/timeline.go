@@ -13,9 +13,9 @@ type Step struct {
 	Position uint64    // of the entry that did it
 	Time     time.Time // by the clock of the leader that proposed that entry, for people; zero when it did not say
 	Node     string    // appointed, or holding; the dead one's for closed and quiesced; empty while it is nobody's
-	Run      string
-	Token    uint64 // of the fence, where one was raised
-	Why      string // one sentence
+	Run      string    // that node's run, as hex
+	Token    uint64    // of the fence, where one was raised
+	Why      string    // one sentence
 }
 
 var stepNames = map[wire.RecoveryStep_Kind]string{

@@ -17,15 +17,15 @@ const (
 
 // CacheChange is what one transaction, or the end of a run's bound entries, did to the entries of a component.
 type CacheChange struct {
-	Version uint64 // its position
-	Events  []CacheEvent
+	Version uint64       // its position
+	Events  []CacheEvent // in the order of the transaction
 }
 
 // CacheEvent is one entry that was put or deleted.
 type CacheEvent struct {
 	Key
 	Value   []byte // nothing when deleted
-	Deleted bool
+	Deleted bool   // it is gone; else it was put
 }
 
 // recent keeps the last changes of the state cache, in order.

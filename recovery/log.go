@@ -30,7 +30,8 @@ type Appointments interface {
 
 // Fencing raises, keeps and lowers the fence of an appointment.
 type Fencing interface {
-	// Acquire raises the fence. When this run has raised it for the same appointment already, it answers as before.
+	// Acquire raises the fence. When this run has raised it for the same appointment already, it answers as before. Errors:
+	// ErrNotAppointed, ErrUnavailable.
 	Acquire(ctx context.Context, ref Ref) (Grant, error)
 	// Former says how long it takes from now until every former holder, the dead run first, can act no more: the lease's TTL
 	// since this node applied the last entry that ended one, by its own clock; 0 when all are proven ended. changed is closed
@@ -48,11 +49,12 @@ type Fencing interface {
 
 // Settling settles what the dead run left, under the fence's token.
 type Settling interface {
-	// Orphans lists the claims of the dead run in the component that are not settled.
+	// Orphans lists the claims of the dead run in the component that are not settled. ErrFenceLost, ErrUnavailable.
 	Orphans(ctx context.Context, held Held) ([]signals.Orphan, error)
 	// Adopt turns the orphan into a claim of this run. ErrPoison: it may only be quarantined.
 	Adopt(ctx context.Context, held Held, o signals.Orphan) (signals.Claim, error)
-	// EndClaim ends an adopted claim (Complete, Abandon, Quarantine) or an orphan (Free, Quarantine).
+	// EndClaim ends an adopted claim (Complete, Abandon, Quarantine) or an orphan (Free, Quarantine). ErrFenceLost,
+	// ErrUnavailable.
 	EndClaim(ctx context.Context, held Held, c signals.Claim, how signals.How) error
 }
 
@@ -60,21 +62,22 @@ type Settling interface {
 type Netiquette interface {
 	// Fenced says whether a recovery of an earlier run of node, or a maintenance fence, keeps new work of component
 	// away; it is answered at a position not below this run's epoch. changed is closed when the answer may have changed.
+	// ErrUnavailable when the group does not answer while ctx lasts.
 	Fenced(ctx context.Context, component, node string) (fenced bool, changed <-chan struct{}, err error)
 }
 
 // Ref names one appointment. Each hand-over makes a new index.
 type Ref struct {
-	Component string
+	Component string // what is to be recovered
 	Node      string // node of the dead run
 	Run       string // the dead run
-	Index     uint64
+	Index     uint64 // position at which the appointment was made
 }
 
 // Held names a fence that this run has raised.
 type Held struct {
 	Ref
-	Token uint64
+	Token uint64 // of the fence
 }
 
 // Appointed is one entry of the list of recoveries.

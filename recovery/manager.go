@@ -17,7 +17,8 @@ var ErrStopped = errors.New("recovery manager is stopped")
 
 // Deliverer runs the host's recovery actions; signals.Router is one.
 type Deliverer interface {
-	// DeliverRecovery runs the action of the signal's component and calls done once with its result; see signals.Router.
+	// DeliverRecovery runs the action of the signal's component and calls done once with its result; see signals.Router. On
+	// an error (signals.ErrNotStarted, ErrStopped, ErrNoFactory) nothing runs and done is not called.
 	DeliverRecovery(ctx context.Context, s signals.FailureRecoverySignal, done func(error)) error
 	// Component gives the options with which a component was registered.
 	Component(name string) (signals.Component, bool)
@@ -79,7 +80,7 @@ type Manager struct {
 }
 
 // ForGroup makes the manager of a group, with the group's log, router and node, whatever opts says of these three. A process
-// with several groups has a manager for each.
+// with several groups has a manager for each. Its error is New's.
 func ForGroup(g *gms.Group, opts Options) (*Manager, error) {
 	opts.Log, opts.Router = GroupLog(g), g.Router()
 	opts.Node, _ = g.Self()

@@ -21,7 +21,7 @@ type ActionFactory interface {
 // ActionFunc is a function as an action.
 type ActionFunc func(ctx context.Context, s Signal) error
 
-// Consume calls f.
+// Consume calls f. Its error is f's.
 func (f ActionFunc) Consume(ctx context.Context, s Signal) error { return f(ctx, s) }
 
 // FactoryFunc is a function as a factory.

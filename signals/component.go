@@ -8,7 +8,7 @@ import (
 
 // Component is what a member registers to be appointed to recoveries of a component.
 type Component struct {
-	Name      string
+	Name      string        // 1 to 64 bytes, the same on all members
 	Selector  Selector      // empty: the group's
 	Exclusion Exclusion     // never empty once registered
 	Progress  time.Duration // 0: the action promises no progress

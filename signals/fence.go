@@ -35,6 +35,7 @@ var (
 // ErrUnavailable. An action that returns nil has released, so calling it is needed only to learn of ErrWorkLeft in time.
 type FailureRecoverySignal interface {
 	Signal
+	// Appointment names what this delivery is about; each hand-over makes another one.
 	Appointment() Appointment
 }
 
@@ -62,14 +63,14 @@ type Fence interface {
 // Work settles what the dead run left. Each method carries the fence's token and answers ErrFenceLost when it is not
 // the fence's any more, ErrNotAcquired after Release, ErrUnavailable when the group cannot decide now.
 type Work interface {
-	// Orphans lists the claims of the dead run in this component that are not settled yet.
+	// Orphans lists the claims of the dead run in this component that are not settled yet. Errors: as Work says.
 	Orphans(ctx context.Context) ([]Orphan, error)
 	// Adopt turns an orphan of round trip n into a claim of round trip n+1 of this member. It belongs to the fence until
 	// Release, then to this member's run. ErrPoison: it was orphaned too often.
 	Adopt(ctx context.Context, o Orphan) (Claim, error)
-	// Free gives an orphan back that was reverted: anybody may claim its item.
+	// Free gives an orphan back that was reverted: anybody may claim its item. Errors: as Work says.
 	Free(ctx context.Context, o Orphan) error
-	// End ends an adopted claim, or quarantines an orphan (Quarantine with Orphan.Claim).
+	// End ends an adopted claim, or quarantines an orphan (Quarantine with Orphan.Claim). Errors: as Work says.
 	End(ctx context.Context, c Claim, how How) error
 }
 
@@ -84,8 +85,8 @@ type Liveness interface {
 
 // Claim is the right to work on one item.
 type Claim struct {
-	Component string
-	Item      string
+	Component string // whose work it is
+	Item      string // the item, by the name that the host gave it
 	RoundTrip uint32 // which attempt at the item this is
 	Token     uint64 // goes with every write made under the claim
 }

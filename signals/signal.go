@@ -13,17 +13,20 @@ import (
 // FailureRecoverySignal only; on any other they succeed at once: the fence has token 0, guards nothing and has no work
 // (its Adopt, Free and End answer ErrNotAcquired).
 type Signal interface {
+	// Kind says what happened, and so what the signal is: *Message, FailureRecoverySignal, else *Notice.
 	Kind() Kind
 	// Facts is what is known about the event: member, views, group.
 	Facts() Facts
+	// Acquire raises the fence of a recovery, and may block; errors: see FailureRecoverySignal. nil on every other signal.
 	Acquire(ctx context.Context) (Fence, error)
+	// Release lowers the fence of a recovery and ends it; errors: see FailureRecoverySignal. nil on every other signal.
 	Release(ctx context.Context) error
 }
 
 // Facts is what a signal says, whatever its kind. Fields that a kind does not use are zero.
 type Facts struct {
-	Kind         Kind
-	Group        string
+	Kind         Kind      // what happened
+	Group        string    // name of the group that says so
 	Member       Member    // whom it is about; of a message, its sender
 	StartTime    time.Time // Member.StartTime
 	Position     uint64    // position in the log of what caused it; 0 for messages and quorum marks
@@ -72,10 +75,10 @@ func (n *Notice) Kind() Kind { return n.facts.Kind }
 // Facts is a copy of what the signal says.
 func (n *Notice) Facts() Facts { return n.facts.Clone() }
 
-// Acquire succeeds and means nothing: see Signal.
+// Acquire succeeds and means nothing: see Signal. The error is nil.
 func (n *Notice) Acquire(ctx context.Context) (Fence, error) { return noFence{ctx}, nil }
 
-// Release succeeds and means nothing: see Signal.
+// Release succeeds and means nothing: see Signal. The error is nil.
 func (n *Notice) Release(context.Context) error { return nil }
 
 // Message is the signal of kind MessageReceived.

@@ -23,10 +23,11 @@ type Authority struct {
 	key  crypto.Signer
 }
 
-// Pair is a node's certificate and key, both PEM. The key is secret.
+// Pair is a node's Certificate and Key, both PEM. The key is secret.
 type Pair struct{ Certificate, Key []byte }
 
-// NewAuthority makes an authority; valid is how long its certificate lasts.
+// NewAuthority makes an authority; valid is how long its certificate lasts. Errors: a group's name that cannot be in a
+// certificate, or no random numbers.
 func NewAuthority(group string, valid time.Duration) (*Authority, error) {
 	if err := (Name{Group: group, Node: "n"}).check(); err != nil {
 		return nil, err
@@ -48,7 +49,8 @@ func NewAuthority(group string, valid time.Duration) (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
-// ReadAuthority takes an authority's certificate and key, as Certificate and Key gave them.
+// ReadAuthority takes an authority's certificate and key, as Certificate and Key gave them. Errors: not PEM, not an
+// authority's certificate, or a key that does not fit it.
 func ReadAuthority(certificate, key []byte) (*Authority, error) {
 	list, err := parseAll(certificate)
 	if err != nil {
@@ -70,10 +72,11 @@ func ReadAuthority(certificate, key []byte) (*Authority, error) {
 // Certificate is the authority's certificate as PEM: every node has it.
 func (a *Authority) Certificate() []byte { return encodeCert(a.cert) }
 
-// Key is the authority's key as PEM. Whoever has it can speak for every node.
+// Key is the authority's key as PEM. Whoever has it can speak for every node. The error is one of encoding.
 func (a *Authority) Key() ([]byte, error) { return encodeKey(a.key) }
 
-// Issue makes a node's key and certificate. It lasts for valid, but no longer than the authority.
+// Issue makes a node's key and certificate. It lasts for valid, but no longer than the authority. Errors: a name that cannot
+// be in a certificate, ErrExpired when the authority has expired.
 func (a *Authority) Issue(n Name, valid time.Duration) (Pair, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -88,7 +91,8 @@ func (a *Authority) Issue(n Name, valid time.Duration) (Pair, error) {
 }
 
 // Renew makes a new certificate for the name and the key of an old one, which may have expired but must be this
-// authority's. The key stays, so that a node never finds a certificate and a key that do not fit together.
+// authority's. The key stays, so that a node never finds a certificate and a key that do not fit together. Errors: no
+// certificate, or not one of this authority.
 func (a *Authority) Renew(certificate []byte, valid time.Duration) ([]byte, error) {
 	list, err := parseAll(certificate)
 	if err != nil {

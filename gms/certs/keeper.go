@@ -28,7 +28,7 @@ func Files(certificate, key, ca string) *Source {
 // Material is what was read at one moment, checked to fit together.
 type Material struct {
 	Certificate tls.Certificate // with its Leaf
-	Roots       *x509.CertPool
+	Roots       *x509.CertPool  // the authorities that are believed
 }
 
 // Until is when the certificate expires.

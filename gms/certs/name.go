@@ -14,7 +14,7 @@ const scheme = "fencepost"
 
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// Name is whom a certificate is for. Both parts are 1 to 63 of a-z, 0-9 and "-", which is not at an end.
+// Name is whom a certificate is for: the Node of a Group. Both are 1 to 63 of a-z, 0-9 and "-", which is not at an end.
 type Name struct{ Group, Node string }
 
 // String is the name as it stands in a certificate.
@@ -32,7 +32,7 @@ func (n Name) check() error {
 
 func (n Name) url() *url.URL { return &url.URL{Scheme: scheme, Host: n.Group, Path: "/" + n.Node} }
 
-// ParseName reads what String wrote, and nothing else.
+// ParseName reads what String wrote, and nothing else. Its error says what is wrong.
 func ParseName(uri string) (Name, error) {
 	rest, ok := strings.CutPrefix(uri, scheme+"://")
 	group, node, both := strings.Cut(rest, "/")
@@ -43,7 +43,7 @@ func ParseName(uri string) (Name, error) {
 	return n, nil
 }
 
-// NameOf is whom a certificate is for. One that names two nodes, or none, is nobody's.
+// NameOf is whom a certificate is for. One that names two nodes, or none, is nobody's. Then the error says so.
 func NameOf(c *x509.Certificate) (Name, error) {
 	if len(c.URIs) != 1 {
 		return Name{}, fmt.Errorf("a node's certificate has one URI, this one has %d", len(c.URIs))

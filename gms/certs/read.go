@@ -68,13 +68,14 @@ func samePublic(public any, signer crypto.Signer) bool {
 
 // Info is what a certificate says, for people.
 type Info struct {
-	Name      string    `json:"name"` // fencepost://<group>/<node>, or whose authority it is
-	Authority bool      `json:"authority"`
-	From      time.Time `json:"from"`
-	Until     time.Time `json:"until"`
+	Name      string    `json:"name"`      // fencepost://<group>/<node>, or whose authority it is
+	Authority bool      `json:"authority"` // it may sign others
+	From      time.Time `json:"from"`      // not valid before
+	Until     time.Time `json:"until"`     // not valid after
 }
 
-// Describe tells what the certificates of a PEM text say. It verifies nothing.
+// Describe tells what the certificates of a PEM text say. It verifies nothing. An error is a block that is no certificate,
+// or none at all.
 func Describe(text []byte) ([]Info, error) {
 	list, err := parseAll(text)
 	if err != nil {

@@ -20,7 +20,7 @@ var (
 )
 
 // Verify decides whether a chain, the node's own certificate first, proves a name of the group. With a node it must be that
-// one.
+// one. Errors: ErrNone, ErrExpired, ErrStranger, ErrOtherName.
 func Verify(chain []*x509.Certificate, roots *x509.CertPool, want Name, now time.Time) (Name, error) {
 	if len(chain) == 0 {
 		return Name{}, fmt.Errorf("%w: none was shown", ErrNone)

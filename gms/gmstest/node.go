@@ -15,9 +15,9 @@ import (
 
 // Node is one process of a node, from its start to its end; after a restart the World has another one of the same name.
 type Node struct {
-	Name   string
-	Group  *gms.Group
-	Router *signals.Router
+	Name   string          // n1, n2, …
+	Group  *gms.Group      // the real thing; to be stopped through the World only
+	Router *signals.Router // of the same group, running before WithApp is called
 
 	world *World
 	site  *site

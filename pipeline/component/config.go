@@ -27,11 +27,12 @@ type Config struct {
 	Component string  // required; part of lock names: no slash, no space
 	Node      string  // required, likewise
 	Event     string  // type of the events that it makes; default Component
-	Trigger   Trigger // which items it wants; usually with Future or Old of its own Event, else it works on them again and again
+	Trigger   Trigger // which items it wants; usually with Future or Old of its own Event, else it works on them again and again; default: all
 	// NoRetry leaves failed items alone until their event is taken away, or a trigger of others wants them. By default
 	// they are wanted again (Trigger.Retry), at the pace of Fairness.
 	NoRetry bool
 	// NoEvent leaves no event of what was done, only the record and new data: for items that are looked at again and again.
+	// Default: it leaves one.
 	NoEvent   bool
 	Procedure Procedure // default Many
 	// SimultaneousProcesses is how many items this node works on at once, 1 to 256; default 1. Work that is not proven
@@ -42,7 +43,7 @@ type Config struct {
 	// Paused tells that nothing new shall be claimed now; nil = never. What is claimed goes on. It must not block.
 	Paused func() bool
 	// Peek has a tick ask the index before it takes the poll lock, and end there when nothing is wanted: a component that
-	// is mostly idle, on many nodes, then costs the group nothing.
+	// is mostly idle, on many nodes, then costs the group nothing. Default: it asks under the lock only.
 	Peek bool
 
 	Worker Worker // required
@@ -66,7 +67,7 @@ type Config struct {
 	Settle time.Duration
 	// QueryLimit is how many items an index may answer; default 500. It must exceed what other nodes hold at once.
 	QueryLimit int
-	Fairness   Fairness
+	Fairness   Fairness // back-off and quarantine of items; zero: its defaults
 
 	// Every is the time from the start of one tick of Start's timer to the next; default 1 min. After a tick that had no
 	// room for more and no failure the next one follows at once, if Trigger has Event among Future or Old, so that what
@@ -85,9 +86,9 @@ type Config struct {
 
 // Alarm is something that does not get well by itself.
 type Alarm struct {
-	Kind  AlarmKind
-	Claim Claim
-	Err   error
+	Kind  AlarmKind // what is wrong
+	Claim Claim     // whose work it is about
+	Err   error     // what was met
 }
 
 // AlarmKind says what has happened.

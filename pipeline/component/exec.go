@@ -42,14 +42,14 @@ const maxReport = 1 << 20
 // leaves of its group is killed when it ends, and work is over when nobody of the group is left. On Linux the child dies
 // with this process. Unix only.
 type Exec struct {
-	Path   string   // required; looked up in PATH when it has no slash
-	Args   []string // without the program's name
-	Dir    string   // working directory; "" = that of this process
-	Env    []string // name=value, added last
-	Logger *slog.Logger
+	Path   string       // required; looked up in PATH when it has no slash
+	Args   []string     // without the program's name
+	Dir    string       // working directory; "" = that of this process
+	Env    []string     // name=value, added last
+	Logger *slog.Logger // gets what the program writes to stdout and stderr; nil: nobody does
 }
 
-// Start implements Worker.
+// Start implements Worker. An error is a program that could not be started.
 func (e Exec) Start(ctx context.Context, j Job) (Work, error) {
 	item, err := json.Marshal(j.Item)
 	if err != nil {

@@ -7,24 +7,24 @@ import (
 
 // Event is one fact about an item: that work of some type was done on it, or failed.
 type Event struct {
-	Type    string    `json:"type"`
-	Start   time.Time `json:"start"` // of the work, not of its end: what changed meanwhile was not seen by it
-	Success bool      `json:"success"`
+	Type    string    `json:"type"`              // a word: what was done
+	Start   time.Time `json:"start"`             // of the work, not of its end: what changed meanwhile was not seen by it
+	Success bool      `json:"success"`           // it was done; else it failed
 	Agent   string    `json:"agent"`             // component@node
 	Details string    `json:"details,omitempty"` // bounded, no secrets
 	Token   uint64    `json:"token"`             // of the claim under which it was made
-	Attempt int       `json:"attempt"`
+	Attempt int       `json:"attempt"`           // which one it was, from 1
 }
 
 // Item is a thing that is worked on, as one component sees it.
 type Item struct {
-	Type      string    `json:"type"`
-	ID        string    `json:"id"` // names the item in claims: unique among all that the component's index knows
-	RoundTrip int       `json:"round_trip"`
-	ChangedAt time.Time `json:"changed_at"`
-	Events    []Event   `json:"events"` // in the order in which they were stored
-	Version   uint64    `json:"version"`
-	Record    Record    `json:"record"` // of the component that asks
+	Type      string    `json:"type"`       // a word: what kind of thing it is
+	ID        string    `json:"id"`         // names the item in claims: unique among all that the component's index knows
+	RoundTrip int       `json:"round_trip"` // with which it is claimed; grows each time that it is handed on
+	ChangedAt time.Time `json:"changed_at"` // when the thing itself changed last: Trigger.Old compares with it
+	Events    []Event   `json:"events"`     // in the order in which they were stored
+	Version   uint64    `json:"version"`    // grows with each change of the entry
+	Record    Record    `json:"record"`     // of the component that asks
 	// Data is what the item is, for its workers; a Report may replace it. At most MaxData bytes.
 	Data json.RawMessage `json:"data,omitempty"`
 }
@@ -60,12 +60,12 @@ func Bounded(events []Event) []Event {
 
 // Record is what fairness needs to know of an item and a component. The zero value is that of an item nobody has tried.
 type Record struct {
-	Created     time.Time `json:"created,omitzero"`
-	LastAttempt time.Time `json:"last_attempt,omitzero"`
-	NotBefore   time.Time `json:"not_before,omitzero"`
-	Attempts    int       `json:"attempts"` // begun since the last success
-	Failures    int       `json:"failures"` // since the last success
-	Quarantined bool      `json:"quarantined,omitempty"`
+	Created     time.Time `json:"created,omitzero"`      // when the component could first have worked on it
+	LastAttempt time.Time `json:"last_attempt,omitzero"` // when the last attempt began
+	NotBefore   time.Time `json:"not_before,omitzero"`   // no attempt before this; zero: at once
+	Attempts    int       `json:"attempts"`              // begun since the last success
+	Failures    int       `json:"failures"`              // since the last success
+	Quarantined bool      `json:"quarantined,omitempty"` // nobody claims it until a person has released it
 }
 
 // Newest returns the newest event of a type: the one that counts. It is the one that started last; of two that started

@@ -13,25 +13,29 @@ type Items interface {
 	Index
 	Store
 	// Put inserts an item (type, id, data; Created and ChangedAt are its time unless given), or says what has become of one
-	// that is there: with change true, that it has changed now, with new data unless that is empty.
+	// that is there: with change true, that it has changed now, with new data unless that is empty. Errors: what CheckItem
+	// says, ledger.ErrUnavailable.
 	Put(ctx context.Context, it Item, change bool) (Item, error)
 	// Edit replaces the data of an item by what edit makes of it; edit is pure and may be called more than once. A result
-	// of work that had begun before does not overwrite it.
+	// of work that had begun before does not overwrite it. Errors: edit's own, ledger.ErrNotFound, ledger.ErrUnavailable.
 	Edit(ctx context.Context, id string, edit func(Item) (Item, error)) (Item, error)
 	// Get reads an item as a component sees it; ledger.ErrNotFound.
 	Get(ctx context.Context, component, id string) (Item, error)
-	// All lists the items of a type ("" = all) as a component sees them, in order of id.
+	// All lists the items of a type ("" = all) as a component sees them, in order of id. ledger.ErrUnavailable when it
+	// cannot be read.
 	All(ctx context.Context, component, itemType string) ([]Item, error)
 	// Drop removes an item with all that was known of it; one that is not there is no error.
 	Drop(ctx context.Context, id string) error
-	// Append adds an event by hand: its token is 0, and it is as old as it says.
+	// Append adds an event by hand: its token is 0, and it is as old as it says. Errors: what CheckEvent says,
+	// ledger.ErrNotFound, ledger.ErrUnavailable.
 	Append(ctx context.Context, id string, e Event) error
 	// Forget removes the events of a type from an item, so that it is as if that had never been done, and gives the
-	// component that makes them another chance (Released). It tells how many.
+	// component that makes them another chance (Released). It tells how many. Errors: ledger.ErrNotFound,
+	// ledger.ErrUnavailable.
 	Forget(ctx context.Context, id, eventType string) (int, error)
 }
 
-// CheckItem says what is wrong with an item that is put.
+// CheckItem says what is wrong with an item that is put. nil: nothing.
 func CheckItem(it Item) error {
 	if err := checkName("id", it.ID); err != nil {
 		return fmt.Errorf("item: %w", err)
@@ -45,7 +49,7 @@ func CheckItem(it Item) error {
 	return nil
 }
 
-// CheckEvent says what is wrong with an event that is appended by hand.
+// CheckEvent says what is wrong with an event that is appended by hand. nil: nothing.
 func CheckEvent(e Event) error {
 	if err := checkName("type", e.Type); err != nil {
 		return fmt.Errorf("event: %w", err)
@@ -59,15 +63,15 @@ func CheckEvent(e Event) error {
 // Kept is an item as a store keeps it: what all components share, and what each has noted. The rules of a store are its
 // methods, pure; stores differ in how they keep it and check claims.
 type Kept struct {
-	Item    Item              `json:"item"` // its Record is not used
-	Records map[string]Record `json:"records,omitempty"`
-	Tokens  map[string]Token  `json:"tokens,omitempty"` // of each component's last claim that began
-	Edits   int               `json:"edits,omitempty"`  // how often the data was changed by others than workers
+	Item    Item              `json:"item"`              // its Record is not used
+	Records map[string]Record `json:"records,omitempty"` // by component
+	Tokens  map[string]Token  `json:"tokens,omitempty"`  // of each component's last claim that began
+	Edits   int               `json:"edits,omitempty"`   // how often the data was changed by others than workers
 }
 
 // Token is what is remembered of a claim.
 type Token struct {
-	Began uint64 `json:"began"`
+	Began uint64 `json:"began"`           // the token of the last claim that began
 	Ended uint64 `json:"ended,omitempty"` // of the last result that is stored
 	Edits int    `json:"edits,omitempty"` // Kept.Edits when it began: what was changed since is not overwritten
 }

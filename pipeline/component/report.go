@@ -22,15 +22,15 @@ const (
 	// MaxText bounds each text of a report, MaxWord each item and type in it, in bytes: a report fits into one value of
 	// the state cache (64 KiB).
 	MaxText = 1 << 10
-	MaxWord = 128
+	MaxWord = 128 // of a word, in bytes
 )
 
 // Failure is one thing that went wrong.
 type Failure struct {
-	Item    string `json:"item,omitempty"`
-	Type    string `json:"type,omitempty"` // a word to count by
-	Text    string `json:"text"`           // one sentence, no secrets
-	Details string `json:"details,omitempty"`
+	Item    string `json:"item,omitempty"`    // what it is about, when that is not the item itself
+	Type    string `json:"type,omitempty"`    // a word to count by
+	Text    string `json:"text"`              // one sentence, no secrets
+	Details string `json:"details,omitempty"` // for people; bounded, no secrets
 }
 
 // Report is what work says of itself. The zero value is a success that says nothing.
@@ -39,7 +39,7 @@ type Report struct {
 	Failures []Failure // at most MaxFailures, and behind them the overflow entry, which is not kept here but made by List
 	More     int       // failures that found no room
 	Started  time.Time // zero: as the runner saw it
-	Ended    time.Time
+	Ended    time.Time // zero: as the runner saw it
 	// Data, when there is any, replaces that of the item. More than MaxData bytes are a failure.
 	Data json.RawMessage
 	// Unpreservable means that this run shall be as if it had never been: no event, no failure counted.
@@ -140,7 +140,7 @@ type wire struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// MarshalJSON writes the report as a child process would.
+// MarshalJSON writes the report as a child process would. The error is nil.
 func (r Report) MarshalJSON() ([]byte, error) {
 	preservable := !r.Unpreservable
 	r = r.bounded()

@@ -30,7 +30,7 @@ type Runner struct {
 	running  sync.WaitGroup // ticks, children, the timer
 }
 
-// New checks a configuration. It starts nothing.
+// New checks a configuration. It starts nothing. Its error names the field that is wrong.
 func New(cfg Config) (*Runner, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err

@@ -45,9 +45,9 @@ type Locks interface {
 
 // Claim is the right to work on one item.
 type Claim struct {
-	Component string
+	Component string // whose work it is
 	Item      string // the item's id
-	RoundTrip int
+	RoundTrip int    // the item's, as it was claimed
 	Token     uint64 // larger than that of every earlier claim on the item
 }
 
@@ -83,13 +83,14 @@ type Query struct {
 
 // Index finds items. It may lag: what it says is checked again under the claim.
 type Index interface {
+	// Query answers with at most q.Limit items; it may block until ctx ends. ledger.ErrUnavailable when it cannot say now.
 	Query(ctx context.Context, q Query) ([]Item, error)
 }
 
 // Result is what is written when work has ended.
 type Result struct {
-	Event  Event // Type "" = none: Config.NoEvent
-	Report Report
+	Event  Event  // Type "" = none: Config.NoEvent
+	Report Report // as the worker gave it
 	Record Record // replaces that of the item and the component
 }
 
@@ -98,9 +99,9 @@ type Result struct {
 // then repeated, and must have its effect once.
 type Store interface {
 	// Begin is the first write under a claim: it sets the item's token, counts the attempt, notes when it began, and
-	// returns the item not staler than the call, with the attempt counted in Record.Attempts.
+	// returns the item not staler than the call, with the attempt counted in Record.Attempts. Errors: see Store.
 	Begin(ctx context.Context, c Claim, at time.Time) (Item, error)
 	// Finish appends the event to those of the item, whoever else appends, and replaces the record. A second call
-	// under the same token is the first one repeated.
+	// under the same token is the first one repeated. Errors: see Store.
 	Finish(ctx context.Context, c Claim, r Result) error
 }

@@ -8,9 +8,9 @@ import (
 
 // Job is one piece of work.
 type Job struct {
-	Component string
-	Item      Item // as it was read under the claim
-	Token     uint64
+	Component string    // whose work it is
+	Item      Item      // as it was read under the claim
+	Token     uint64    // of the claim; goes with every effect of the work
 	Attempt   int       // 1 for the first
 	Deadline  time.Time // when the context will end
 }
@@ -36,7 +36,7 @@ type Work interface {
 // claim, with an alarm, until it does. A panic is a failure, and the item's.
 type Func func(ctx context.Context, j Job) (Report, error)
 
-// Start implements Worker.
+// Start implements Worker. The error is nil: f's own comes from Wait.
 func (f Func) Start(ctx context.Context, j Job) (Work, error) {
 	w := &funcWork{done: make(chan struct{})}
 	go func() {

@@ -18,13 +18,13 @@ type Config struct {
 	// Seats is how many processes can be inside at once, 1 to 1024, default 64. It may change from one generation to the next.
 	Seats int
 	// Clean are the steps between the proof that nobody is inside and the seal of the next generation, in this order. The
-	// first error ends the recovery: nothing is sealed.
+	// first error ends the recovery: nothing is sealed. None: nothing is cleaned but what is volatile.
 	Clean []Step
 	// DrainFor is how long a drain waits for the seats to be left before it kills who is inside; default 2 s.
 	DrainFor time.Duration
 	// KillFor is how long a drain waits after that before it gives up with ErrNotProven; default 10 s.
 	KillFor time.Duration
-	// Spare keeps a drain from killing anybody: it only waits, DrainFor + KillFor.
+	// Spare keeps a drain from killing anybody: it only waits, DrainFor + KillFor. Default: it kills.
 	Spare bool
 	// MaxAttempts is how often recovery may be begun without being ended before it is refused with ErrNeedsOperator; default 5.
 	MaxAttempts int
@@ -38,7 +38,7 @@ type Config struct {
 
 // Step is one act of cleaning.
 type Step struct {
-	Name string
+	Name string // for the log and for errors
 	// Run is called by the keeper while nobody is inside. It must be repeatable: after a crash of the keeper all steps run again.
 	Run func(ctx context.Context, c Cleaning) error
 }

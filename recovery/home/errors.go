@@ -31,7 +31,7 @@ var (
 
 // RunRecoveryError is ErrRunRecovery with what is known of the failure.
 type RunRecoveryError struct {
-	Generation uint64
+	Generation uint64 // that has failed
 	Cause      string // the first cause that anybody gave
 }
 

@@ -14,10 +14,10 @@ import (
 // Evidence is what is kept of a generation that failed. It is written once: what goes wrong during the recovery does not
 // cover up what went wrong first.
 type Evidence struct {
-	Generation uint64            `json:"generation"`
-	Cause      string            `json:"cause"`
-	At         time.Time         `json:"at"` // for people
-	Boot       string            `json:"boot"`
+	Generation uint64            `json:"generation"`      // that failed
+	Cause      string            `json:"cause"`           // the first that anybody gave
+	At         time.Time         `json:"at"`              // for people
+	Boot       string            `json:"boot"`            // id of the start of the machine in which it failed
 	Seats      []Record          `json:"seats"`           // of those that were inside, as far as their records say
 	Notes      map[string]string `json:"notes,omitempty"` // what the keeper knew
 }
@@ -84,7 +84,7 @@ func evidenceFiles(l layout) ([]string, error) {
 	return names, err
 }
 
-// ReadEvidence is all that is kept, the newest first. It needs no lock.
+// ReadEvidence is all that is kept, the newest first. It needs no lock. None is no error; one that cannot be read is.
 func ReadEvidence(cfg Config) ([]Evidence, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 
 // Finding is one thing that Failchk saw.
 type Finding struct {
-	Seat   int    `json:"seat"`
-	Record Record `json:"record"`
-	What   What   `json:"what"`
+	Seat   int    `json:"seat"`   // its number, from 0
+	Record Record `json:"record"` // of whoever had it
+	What   What   `json:"what"`   // became of it
 }
 
 // What Failchk saw of a seat.

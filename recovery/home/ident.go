@@ -6,7 +6,7 @@ import "fmt"
 type Ident struct {
 	Boot  string `json:"boot"`          // id of this start of the machine; empty where the system has none
 	PIDNS string `json:"pid_ns"`        // the pid namespace, in which PID counts
-	PID   int    `json:"pid"`           //
+	PID   int    `json:"pid"`           // its number there
 	Start uint64 `json:"start"`         // when it started, in the kernel's ticks since the machine did; 0 where unknown
 	Run   string `json:"run,omitempty"` // the run id that it was given
 }

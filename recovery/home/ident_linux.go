@@ -16,14 +16,15 @@ import (
 // bootKnown: this system says when it was started anew.
 const bootKnown = true
 
-// Self is the identity of this process.
+// Self is the identity of this process. An error is that of reading /proc.
 func Self(run string) (Ident, error) {
 	id, err := Identify(os.Getpid())
 	id.Run = run
 	return id, err
 }
 
-// Identify is the identity of a living process of this pid namespace.
+// Identify is the identity of a living process of this pid namespace. An error says that there is no such process, or that
+// /proc cannot be read.
 func Identify(pid int) (Ident, error) {
 	boot, err := bootID()
 	if err != nil {

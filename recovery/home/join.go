@@ -10,11 +10,12 @@ import (
 
 // JoinOptions says who joins.
 type JoinOptions struct {
-	// ReadOnly promises that the process changes nothing that is shared: its death frees its seat and fails nobody.
+	// ReadOnly promises that the process changes nothing that is shared: its death frees its seat and fails nobody. Default:
+	// its death fails the generation.
 	ReadOnly bool
-	// Label is a word for people and for the warden ("node"), at most 32 bytes.
+	// Label is a word for people and for the warden ("node"), at most 32 bytes. Default: empty.
 	Label string
-	// Run is an id that the caller was given, at most 64 bytes; it is kept in the seat's record.
+	// Run is an id that the caller was given, at most 64 bytes; it is kept in the seat's record. Default: empty.
 	Run string
 	// Wait lets Join wait until a generation is sealed; without it Join answers ErrNotSealed.
 	Wait bool

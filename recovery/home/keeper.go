@@ -67,7 +67,7 @@ func (k *Keeper) resume() error {
 }
 
 // Close gives the warden lock up and leaves the environment as it is: processes inside go on, and the next keeper finds
-// them. For an orderly end see Retire.
+// them. For an orderly end see Retire. Its errors are those of the files.
 func (k *Keeper) Close() error { return errors.Join(k.forget(), k.lock.close()) }
 
 func (k *Keeper) forget() error {
@@ -117,7 +117,8 @@ func (k *Keeper) Failchk() ([]Finding, error) {
 	return k.op.failchk(-1)
 }
 
-// Occupants are those inside the open generation, by their records, with what can be said of them.
+// Occupants are those inside the open generation, by their records, with what can be said of them. Errors: ErrReplaced, or a
+// seat that cannot be read.
 func (k *Keeper) Occupants() ([]Occupant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 // Record is what a seat's file says of its holder. It is written after the lock was taken and before the seal is read
 // again, and cleared before the lock is given up: so a free lock with a record of the open generation means a death inside.
 type Record struct {
-	In         bool   `json:"in"`
-	Generation uint64 `json:"generation"`
-	ReadOnly   bool   `json:"read_only,omitempty"`
-	Label      string `json:"label,omitempty"`
-	Ident      Ident  `json:"ident"`
-	Parting    string `json:"parting,omitempty"` // what the last holder said when it left
+	In         bool   `json:"in"`                  // the process is inside, or died there
+	Generation uint64 `json:"generation"`          // that it opened
+	ReadOnly   bool   `json:"read_only,omitempty"` // it promised to change nothing
+	Label      string `json:"label,omitempty"`     // as given to Join
+	Ident      Ident  `json:"ident"`               // of the process
+	Parting    string `json:"parting,omitempty"`   // what the last holder said when it left
 }
 
 const recordSize = 1024

@@ -11,12 +11,12 @@ import (
 
 // Seal says which generation may be opened. It is replaced as a whole, and says Open only after cleaning has ended.
 type Seal struct {
-	Format     int       `json:"format"`
-	Generation uint64    `json:"generation"` // of the environment that is or was last open; counted from 1
-	Open       bool      `json:"open"`
-	Boot       string    `json:"boot"`     // a seal from before the machine was started anew is stale
-	Attempts   int       `json:"attempts"` // recoveries begun since the last one that ended
-	Cause      string    `json:"cause,omitempty"`
+	Format     int       `json:"format"`          // of this file; this build knows 1
+	Generation uint64    `json:"generation"`      // of the environment that is or was last open; counted from 1
+	Open       bool      `json:"open"`            // processes may enter
+	Boot       string    `json:"boot"`            // a seal from before the machine was started anew is stale
+	Attempts   int       `json:"attempts"`        // recoveries begun since the last one that ended
+	Cause      string    `json:"cause,omitempty"` // why it is not open; empty while it is, and after an orderly end
 	At         time.Time `json:"at"`              // for people; nothing is decided by it
 	Locks      []string  `json:"locks,omitempty"` // which files the seats' locks are
 }

@@ -109,7 +109,7 @@ func (s *Seat) Beat() {
 }
 
 // Failchk looks whether anybody died inside, as the function of the same name does for the keeper, and whether the own lock
-// is still what it was.
+// is still what it was. ErrRunRecovery when the generation has failed, ErrLeft after Close.
 func (s *Seat) Failchk() ([]Finding, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -137,7 +137,8 @@ func (s *Seat) Volatile() string { return s.op.l.volatile(s.Generation()) }
 // is called like always. Calling it again does nothing.
 func (s *Seat) Close() error { return s.Leave("") }
 
-// Leave is Close with a parting word of at most 200 bytes for the keeper, such as why a node stops.
+// Leave is Close with a parting word of at most 200 bytes for the keeper, such as why a node stops. Errors: ErrLeft, or
+// those of the files.
 func (s *Seat) Leave(word string) error {
 	s.mu.Lock()
 	if s.left {

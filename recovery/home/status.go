@@ -9,16 +9,16 @@ import (
 
 // Occupant is one seat that is or was taken.
 type Occupant struct {
-	Seat     int      `json:"seat"`
-	Held     bool     `json:"held"` // somebody has its lock
-	Record   Record   `json:"record"`
+	Seat     int      `json:"seat"`     // its number, from 0
+	Held     bool     `json:"held"`     // somebody has its lock
+	Record   Record   `json:"record"`   // what its last holder wrote
 	Liveness Liveness `json:"liveness"` // of the process in the record
 	Beats    uint64   `json:"beats"`    // 0: it does not report progress
 }
 
 // Status is an environment as it looks from outside.
 type Status struct {
-	Seal   Seal       `json:"seal"`
+	Seal   Seal       `json:"seal"`   // which generation may be opened
 	Usable string     `json:"usable"` // empty: may be opened; else why not
 	Failed string     `json:"failed"` // the first cause; empty while the generation is good
 	Kept   bool       `json:"kept"`   // somebody holds the warden lock
@@ -26,7 +26,8 @@ type Status struct {
 }
 
 // Look reads the state of an environment. On Linux it takes no lock and changes nothing; elsewhere it takes locks for a
-// moment to see whether they are free. The answer may be old when it arrives.
+// moment to see whether they are free. The answer may be old when it arrives. Errors: there is no environment in cfg.Dir, or
+// it cannot be read.
 func Look(cfg Config) (Status, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -91,7 +92,7 @@ func (op opening) occupants() ([]Occupant, error) {
 }
 
 // Audit says, one line each, what is not as it should be in an environment. It changes nothing. No line means that it may
-// be opened and everybody inside is alive.
+// be opened and everybody inside is alive. Errors: as Look.
 func Audit(cfg Config) ([]string, error) {
 	st, err := Look(cfg)
 	if err != nil {
@@ -125,7 +126,8 @@ func Audit(cfg Config) ([]string, error) {
 	return out, nil
 }
 
-// Kept says whether a process holds the warden lock of the environment in dir. On Linux it takes no lock.
+// Kept says whether a process holds the warden lock of the environment in dir. On Linux it takes no lock. An error is a lock
+// that cannot be looked at.
 func Kept(dir string) (bool, error) { return held(layout(dir).warden()) }
 
 // VolatileDir is where the processes of a generation share what they may lose; it is gone when the next one is sealed.

@@ -9,7 +9,7 @@ import (
 )
 
 // Sweep removes what the ended generation left: Dir/volatile and the pages. It reaches nothing else: it goes by names inside
-// Dir and follows no symbolic link. Seal calls it; it may be called alone.
+// Dir and follows no symbolic link. Seal calls it; it may be called alone. An error names what could not be removed.
 func (d *Drained) Sweep() error {
 	if d.locks == nil {
 		return fmt.Errorf("sweep: %w", ErrNotProven)

@@ -101,7 +101,7 @@ func (c *Child) Key() ed25519.PublicKey { return c.key }
 
 // Stands tells the warden that this process stands as another run of its group from now on: later obituaries speak of that
 // one, signed by the same key. The node calls it before it opens the run, and registers the key with it. It writes a small
-// file, and is not called from two goroutines at once.
+// file, and is not called from two goroutines at once. An error means that no obituary will be believed of that run.
 func (c *Child) Stands(run [16]byte) error { return saveStands(c.seat.Volatile(), run) }
 
 // Seat is the node's place in the home: Failed, Check, Failchk.
@@ -124,7 +124,7 @@ const (
 )
 
 // Close leaves the home: the last act of a node that ends by itself. It waits for the child's own goroutine. Calling it again
-// does nothing.
+// does nothing. An error is one of leaving the seat.
 func (c *Child) Close(p Parting) error {
 	var err error
 	c.once.Do(func() {

@@ -40,17 +40,18 @@ type Config struct {
 	Announcer Announcer
 	// AnnounceFor is how long one obituary may take; default 5 s.
 	AnnounceFor time.Duration
-	// Policy says how patient the warden is.
+	// Policy says how patient the warden is. Default: its zero value.
 	Policy Policy
 	// Sole says that this process does nothing but watch, and starts no other children: then it becomes the parent of all
 	// orphans of the run (Linux), so that also those are found that left their session, group and environment behind.
+	// Default: it looks for those of its own session only.
 	Sole bool
 	// Signals are passed to the node, and mean that it shall end. Nil: none.
 	Signals <-chan os.Signal
 	// Forward are signals that are passed to the node, if there is one, and mean nothing to the warden: SIGHUP, for a node
 	// that reads its configuration again. Nil: none.
 	Forward <-chan os.Signal
-	// Supervisor watches the warden.
+	// Supervisor watches the warden. Default: nobody does.
 	Supervisor Supervisor
 	// Logger gets the log; default none.
 	Logger *slog.Logger

@@ -85,7 +85,7 @@ type (
 
 // Outcome is how a warden ended. Code is an exit code: 0; the node's own; 1; 5 not proven stopped; 6 needs an operator.
 type Outcome struct {
-	Code int
+	Code int   // for os.Exit
 	Err  error // nil when the code is the node's own, who has said why
 }
 

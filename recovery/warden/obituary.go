@@ -44,11 +44,11 @@ func (w What) String() string {
 //
 // and nothing after it. The run registers the public key when it is opened; no other key may speak for it.
 type Obituary struct {
-	What       What
-	Run        [16]byte
-	Generation uint64
-	Nonce      [16]byte
-	Node       string
+	What       What     // died, or nothing is left of it
+	Run        [16]byte // that it speaks of, and no other
+	Generation uint64   // of the home in which the run stood
+	Nonce      [16]byte // random; made by Sign
+	Node       string   // the run's node, 1 to 63 bytes
 }
 
 const (
@@ -57,7 +57,8 @@ const (
 	maxNodeName   = 63
 )
 
-// Sign makes the signed bytes. The nonce is made here.
+// Sign makes the signed bytes. The nonce is made here. Errors: a node's name of a length that is not allowed, a key that is
+// none.
 func (o Obituary) Sign(key ed25519.PrivateKey) ([]byte, error) {
 	if len(o.Node) < 1 || len(o.Node) > maxNodeName {
 		return nil, fmt.Errorf("sign an obituary: the node's name has %d bytes", len(o.Node))

@@ -24,7 +24,8 @@ type Policy struct {
 	// OrphanFor is how long a node goes on without a warden before it stops itself in order; default 1 min. A warden that
 	// comes within that time adopts it.
 	OrphanFor time.Duration
-	// Tied lets the kernel kill the node when its warden dies (Linux): there are no orphans and nothing to adopt.
+	// Tied lets the kernel kill the node when its warden dies (Linux): there are no orphans and nothing to adopt. Default:
+	// an orphan is adopted, or ended after OrphanFor.
 	Tied bool
 }
 

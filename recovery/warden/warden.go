@@ -32,7 +32,7 @@ type Warden struct {
 	upAt    time.Time
 }
 
-// New checks the configuration. It opens nothing.
+// New checks the configuration. It opens nothing. Its error names the field that is wrong.
 func New(cfg Config) (*Warden, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"regexp"
 	"strings"
+	"testing"
 )
 
 // documentedName is something that is exported, with what is said of it.
@@ -16,7 +17,6 @@ type documentedName struct {
 	kind   string // func, method, type, field, value
 	fails  bool   // a function that returns an error
 	option bool   // a field of a struct that a host fills in
-	length bool   // a time.Duration
 }
 
 // documented lists what a package exports, with its words. A group of constants or variables, and several fields in one
@@ -66,12 +66,14 @@ func documentedSpec(d *ast.GenDecl, s ast.Spec) (list []documentedName) {
 			text = d.Doc.Text()
 		}
 		list = append(list, documentedName{name: s.Name.Name, text: text, pos: s.Pos(), kind: "type"})
-		list = append(list, documentedMembers(s)...)
+		list = append(list, documentedMembers(s, text)...)
 	}
 	return list
 }
 
-func documentedMembers(s *ast.TypeSpec) (list []documentedName) {
+// documentedMembers lists fields and methods. One that has no words of its own may be named in those of the field before it,
+// or of its type.
+func documentedMembers(s *ast.TypeSpec, ofType string) (list []documentedName) {
 	var fields *ast.FieldList
 	kind, filled := "field", false
 	switch x := s.Type.(type) {
@@ -83,21 +85,32 @@ func documentedMembers(s *ast.TypeSpec) (list []documentedName) {
 	default:
 		return nil
 	}
+	before := "" // what is said of the field before
 	for _, f := range fields.List {
+		text := f.Doc.Text() + f.Comment.Text()
 		for _, n := range f.Names {
 			if !n.IsExported() {
 				continue
 			}
-			d := documentedName{name: s.Name.Name + "." + n.Name, text: f.Doc.Text() + f.Comment.Text(), pos: n.Pos(), kind: kind, option: filled}
+			own := text
+			if own == "" && namedIn(before, n.Name) {
+				own = before
+			}
+			if own == "" && namedIn(ofType, n.Name) {
+				own = ofType
+			}
+			before = own
+			d := documentedName{name: s.Name.Name + "." + n.Name, text: own, pos: n.Pos(), kind: kind, option: filled}
 			if ft, ok := f.Type.(*ast.FuncType); ok && kind == "method" {
 				d.fails = returnsError(ft)
 			}
-			d.length = isSelector(f.Type, "time", "Duration")
 			list = append(list, d)
 		}
 	}
 	return list
 }
+
+func namedIn(text, name string) bool { return regexp.MustCompile(`\b` + name + `\b`).MatchString(text) }
 
 func receiverName(d *ast.FuncDecl) string {
 	if d.Recv == nil {
@@ -132,7 +145,7 @@ var (
 )
 
 // docProblems finds what a stranger would miss: words at all; what an error may be; what an option is when it is not set;
-// whom a deprecated name has to successor.
+// what to use instead of a deprecated name.
 func docProblems(c checked) (problems []string) {
 	for _, d := range c.documented() {
 		miss := func(what string) {
@@ -152,4 +165,14 @@ func docProblems(c checked) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// TestEveryNameIsDocumented: each exported name of the library, down to fields and methods of interfaces, has a doc that
+// says what a stranger cannot guess.
+func TestEveryNameIsDocumented(t *testing.T) {
+	for _, c := range ofLibrary(t, false) {
+		for _, problem := range docProblems(c) {
+			t.Error(problem)
+		}
+	}
 }

@@ -76,6 +76,7 @@ func TestLibraryRulesSee(t *testing.T) {
 		{"undocumented method of an interface", "// T is.\ntype T interface { F() }", docProblems, "method T.F has no doc"},
 		{"one of a documented group", "// Both.\nconst (\n A = 1\n B = 2\n)", docProblems, ""},
 		{"hidden", "type t struct { F int }; func (t) M() {}; func f() {}", docProblems, ""},
+		{"named in the words of the field before", "// T is.\ntype T struct {\n F int // and G is\n G int\n}", docProblems, ""},
 		{"error left out", "// F does.\nfunc F() error { return nil }", docProblems, "returns an error and does not say which"},
 		{"error told", "// F does. ErrX when it cannot.\nfunc F() error { return nil }", docProblems, ""},
 		{"default left out", "// Config says.\ntype Config struct {\n // F is how often.\n F int\n}", docProblems, "does not say what it is when nobody sets it"},
