@@ -137,8 +137,7 @@ func (s *Seat) Volatile() string { return s.op.l.volatile(s.Generation()) }
 // is called like always. Calling it again does nothing.
 func (s *Seat) Close() error { return s.Leave("") }
 
-// Leave is Close with a parting word of at most 200 bytes for the keeper, such as why a node stops. Errors: ErrLeft, or
-// those of the files.
+// Leave is Close with a parting word of at most 200 bytes for the keeper, such as why a node stops. A second call does nothing; errors are those of the files.
 func (s *Seat) Leave(word string) error {
 	s.mu.Lock()
 	if s.left {

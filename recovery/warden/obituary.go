@@ -57,8 +57,7 @@ const (
 	maxNodeName   = 63
 )
 
-// Sign makes the signed bytes. The nonce is made here. Errors: a node's name of a length that is not allowed, a key that is
-// none.
+// Sign makes the signed bytes. The nonce is made here. Errors: a name of a length that is not allowed, a What that is none.
 func (o Obituary) Sign(key ed25519.PrivateKey) ([]byte, error) {
 	if len(o.Node) < 1 || len(o.Node) > maxNodeName {
 		return nil, fmt.Errorf("sign an obituary: the node's name has %d bytes", len(o.Node))
