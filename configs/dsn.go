@@ -190,3 +190,9 @@ func (d *DSN) parse(text string) error {
 	*d = NewDSN(text)
 	return nil
 }
+
+// File is the path of a reference file:PATH; ok is false for what is none.
+func (d DSN) File() (path string, ok bool) {
+	kind, path := d.reference()
+	return path, kind == "file"
+}

@@ -108,7 +108,7 @@ func (r *root) command() *cobra.Command {
 	cmd.PersistentFlags().StringVarP(&r.format, "output", "o", "text", "text or json")
 	cmd.PersistentFlags().StringVar(&r.socket, "socket", "", "admin socket of the daemon (default $FENCEPOST_SOCKET, else "+configs.Default().Admin.Socket+")")
 	cmd.AddCommand(
-		r.initCommand(), r.certsCommand(), r.statusCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(), r.nodeCommand(),
+		r.initCommand(), r.certsCommand(), r.statusCommand(), r.doctorCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(), r.nodeCommand(),
 		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.undoCommand(), r.verifyCommand(), r.scheduleCommand(), r.pruneCommand(),
 		r.componentCommand(), r.itemCommand(), r.eventCommand(), r.claimCommand(), r.cancelCommand(), r.storageCommand(), r.catalogCommand(), r.envCommand(), r.keyringCommand(), r.kitCommand(), r.versionCommand(),
 	)
