@@ -66,7 +66,7 @@ func TestDoctorOfAHealthyNode(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	err := filepath.WalkDir(disk, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
+		if err == nil && !d.IsDir() && d.Name() != "lock" { // every opening of a directory makes that
 			t.Errorf("left in the storage: %s", path)
 		}
 		return err
