@@ -43,6 +43,7 @@ func TestAppendOnly(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].ID == b.Backup {
 			r.Errorf("backups %+v, %v", list, err)
 		}
+		r.put("one", storage.ProbePrefix+"x/object")
 		found, err := n.w.CheckStorage(r.Context(), "one", true)
 		kept := 0
 		for _, f := range found {
@@ -53,7 +54,7 @@ func TestAppendOnly(t *testing.T) {
 				kept++
 			}
 		}
-		if err != nil || kept != 2 {
+		if err != nil || kept != 3 {
 			r.Errorf("%d kept, %v", kept, err)
 		}
 		if n := strings.Count(said.String(), "append-only"); n != 1 {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/storage"
 )
 
 // What a check of a storage finds.
@@ -18,7 +20,7 @@ const (
 	FoundMissing   = "missing"    // the ledger, or a manifest, says that it is here, and it is not
 	FoundSize      = "wrong size" // an object that is not as long as its manifest says
 	FoundTombstone = "tombstone"  // an attempt that can never be committed here
-	FoundKept      = "kept"       // partial, in a storage from which nothing can be removed: no fault
+	FoundKept      = "kept"       // partial, or of a test, in a storage from which nothing can be removed: no fault
 	FoundForeign   = "foreign"    // a manifest that this group has not made
 	FoundBroken    = "broken"     // a manifest that cannot be read
 )
@@ -62,11 +64,15 @@ func (k catalogued) busy(backup string) bool {
 }
 
 // diagnose compares what lies in a storage with what is known. It is pure. What a task is at work on is passed over.
-func diagnose(storage string, inv inventory, k catalogued, now time.Time) []Finding {
+func diagnose(where string, inv inventory, k catalogued, now time.Time) []Finding {
 	var out []Finding
-	add := func(f Finding) { f.Storage = storage; out = append(out, f) }
+	add := func(f Finding) { f.Storage = where; out = append(out, f) }
 	for _, name := range inv.strays {
-		add(Finding{Kind: FoundStray, Object: name, Problem: "no object of this program has such a name"})
+		problem := "no object of this program has such a name"
+		if probed(name) {
+			problem = "a test of the storage has left it; it may be removed"
+		}
+		add(Finding{Kind: FoundStray, Object: name, Problem: problem})
 	}
 	for _, backup := range slices.Sorted(maps.Keys(inv.attempts)) {
 		if k.busy(backup) {
@@ -83,7 +89,7 @@ func diagnose(storage string, inv inventory, k catalogued, now time.Time) []Find
 	}
 	for _, backup := range slices.Sorted(maps.Keys(k.entries)) {
 		b := k.entries[backup]
-		if f := inv.attempts[backup][b.Token]; f != nil && (f.manifest != nil || f.broken != nil) || k.busy(backup) || !hasCopy(b, storage) {
+		if f := inv.attempts[backup][b.Token]; f != nil && (f.manifest != nil || f.broken != nil) || k.busy(backup) || !hasCopy(b, where) {
 			continue
 		}
 		add(Finding{Kind: FoundMissing, Backup: backup, Token: b.Token, Object: ManifestPath(backup, b.Token),
@@ -93,9 +99,9 @@ func diagnose(storage string, inv inventory, k catalogued, now time.Time) []Find
 }
 
 // hasCopy tells whether the ledger says that a copy is in the storage.
-func hasCopy(b ledger.Backup, storage string) bool {
+func hasCopy(b ledger.Backup, where string) bool {
 	return b.State == ledger.BackupCompleted && slices.ContainsFunc(b.Copies, func(c ledger.Copy) bool {
-		return c.Storage == storage && c.State == ledger.CopyPresent
+		return c.Storage == where && c.State == ledger.CopyPresent
 	})
 }
 
@@ -184,10 +190,13 @@ func rebuilt(storages map[string]inventory, k catalogued) []ledger.Backup {
 // keeping is what findings are in a storage from which nothing can be removed: what a fix would remove stays, and is no fault.
 func keeping(findings []Finding) []Finding {
 	for i, f := range findings {
-		if f.Fixable && f.Kind == FoundPartial {
+		if f.Fixable && f.Kind == FoundPartial || f.Kind == FoundStray && probed(f.Object) {
 			findings[i].Kind = FoundKept
 		}
 		findings[i].Fixable = false
 	}
 	return findings
 }
+
+// probed tells whether an object was written by a test of the storage.
+func probed(name string) bool { return strings.HasPrefix(name, storage.ProbePrefix) }

@@ -56,6 +56,7 @@ func TestEverySingleFault(t *testing.T) {
 						r.wantRestorable(n, task)
 					} else {
 						r.wantNothing(task)
+						r.wantClean(n)
 					}
 					hits += f.Hits()
 				})
@@ -92,6 +93,12 @@ func (r *rig) wantRestorable(n *node, task ledger.Task) {
 	if present == 0 || present < 2 && task.Require == "all" {
 		r.Errorf("completed with %d copies", present)
 	}
+	r.wantClean(n)
+}
+
+// wantClean demands that a check of the storages finds nothing but tombstones.
+func (r *rig) wantClean(n *node) {
+	r.Helper()
 	for disk := range r.disks {
 		found, err := n.w.CheckStorage(r.Context(), disk, false)
 		r.must(err)

@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +68,39 @@ func TestSweepOfUploads(t *testing.T) {
 		u.err = errBoom
 		if err := n.w.Sweep(r.Context()); !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "one") {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A storage whose unfinished uploads may not be removed: the sweep says so, does what else there is to do, and no backup
+// fails for it.
+func TestRefusedAbortIsNoFailureOfABackup(t *testing.T) {
+	inRig(t, func(r *rig) {
+		u := &untidy{Storage: r.disks["one"], err: fmt.Errorf("abort: access denied: %w", storage.ErrPermanent)}
+		var log bytes.Buffer
+		n := r.start("n1", func(c *Config) {
+			c.Catalog.Storages["one"], c.SweepEvery, c.Logger = u, time.Second, slog.New(slog.NewTextHandler(&log, nil))
+		}, nil)
+		task := r.awaitState(r.backup("all").ID, ledger.Completed)
+		r.must(pause(r.Context(), time.Minute))
+		for _, disk := range []string{"one", "two"} {
+			r.put(disk, ObjectPath(task.Backup, task.Token-1, "data"))
+		}
+		again := r.awaitState(r.backup("all").ID, ledger.Completed)
+		r.must(pause(r.Context(), time.Minute))
+		n.w.Stop()
+		for _, done := range []ledger.Task{task, again} {
+			if done.Attempt != 1 || done.Error != "" {
+				r.Errorf("%+v", done)
+			}
+		}
+		for _, disk := range []string{"one", "two"} {
+			if got := len(r.objects(disk)); got != 6 {
+				r.Errorf("%s holds %q", disk, r.objects(disk))
+			}
+		}
+		if text := log.String(); !strings.Contains(text, "sweep not finished") || !strings.Contains(text, "one") || !strings.Contains(text, "access denied") {
+			r.Errorf("log: %s", text)
 		}
 	})
 }

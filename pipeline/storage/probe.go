@@ -35,7 +35,7 @@ func Probe(ctx context.Context, s Storage, o ProbeOptions) (steps []ProbeStep, l
 	if o.Clean <= 0 {
 		o.Clean = 30 * time.Second
 	}
-	p := &probe{s: s, o: o, folder: "storage-test-" + newID()}
+	p := &probe{s: s, o: o, folder: ProbePrefix + newID()}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -53,6 +53,9 @@ func Probe(ctx context.Context, s Storage, o ProbeOptions) (steps []ProbeStep, l
 	left, err := p.clean(clean)
 	return append(steps, ProbeStep{"clean", time.Since(began), err}), left
 }
+
+// ProbePrefix begins the names of all that a Probe writes.
+const ProbePrefix = "storage-test-"
 
 // probe is one probe of a storage.
 type probe struct {
