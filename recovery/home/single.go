@@ -47,8 +47,8 @@ func (s *Single) Recover(ctx context.Context, cause string) error {
 	return nil
 }
 
-// Close leaves and ends the generation in order, so that the next Open has nothing to recover from. ErrRunRecovery, and
-// nothing is ended in order, when the generation has failed.
+// Close leaves and ends the generation in order, so that the next Open has nothing to recover from. Its errors say
+// what could not be ended in order.
 func (s *Single) Close() error {
 	return errors.Join(s.Leave(""), s.keeper.Retire(context.Background()), s.keeper.Close())
 }
