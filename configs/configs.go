@@ -14,6 +14,9 @@ type Config struct {
 	Group string `yaml:"group"`
 	// Role is what the node takes part in. Default core.
 	Role Role `yaml:"role"`
+	// Labels say what this node has that not every node has: work can ask for them. At most 16; same alphabet as a
+	// database's name. Default none.
+	Labels []string `yaml:"labels"`
 	// Bootstrap are the names of the nodes that form a new group, the same list on all of
 	// them. Default: see BootstrapNodes.
 	Bootstrap []string `yaml:"bootstrap"`
@@ -242,6 +245,9 @@ type Database struct {
 	// Globals is what of the server (roles, tablespaces) goes with a backup: by default all but the hashes of passwords;
 	// passwords: these too, which takes a superuser, so encrypt such backups; none: nothing.
 	Globals string `yaml:"globals"`
+	// Needs are the labels that a node must carry to dump or restore it; the same on all nodes. Default none: any node does
+	// that names it here.
+	Needs []string `yaml:"needs"`
 }
 
 // Storage is a place where backups are kept. What a kind has no use for must not be set.

@@ -11,6 +11,7 @@ func Default() Config {
 		Role:      RoleCore,
 		Bootstrap: []string{},
 		Seeds:     []string{},
+		Labels:    []string{},
 		Profile:   ProfilePatient,
 		Gossip:    Port{Bind: "127.0.0.1:7946"},
 		Cluster:   Port{Bind: "127.0.0.1:7947"},

@@ -64,6 +64,7 @@ home: /srv/n2
 group: shop
 bootstrap: [n1, n2]
 seeds: ["127.0.0.1:1", "[::1]:2"]
+labels: [big, eu]
 profile: local
 gossip: {bind: "127.0.0.1:0", advertise: "127.0.0.1:9"}
 cluster: {bind: "[::1]:7"}
@@ -79,7 +80,7 @@ processors:
   - {kind: gzip, precedence: 5, restore_only: true}
   - {kind: age, recipients: [age1x, "ssh-ed25519 y"], recipients_file: /r, identity_file: /i}
 databases:
-  - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn}
+  - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn, needs: [eu]}
   - {name: lab, dsn: "env:FENCEPOST_LAB", scratch: true, rpo: 1h}
 storages:
   - {name: a, kind: local, path: /srv/a, min_free: 2GiB}
@@ -112,7 +113,7 @@ log: {level: debug, format: json}
 	}
 	want := &Config{
 		Node: "n2", Home: "/srv/n2", Group: "shop", Role: RoleCore, Bootstrap: []string{"n1", "n2"},
-		Seeds: []string{"127.0.0.1:1", "[::1]:2"}, Profile: ProfileLocal,
+		Labels: []string{"big", "eu"}, Seeds: []string{"127.0.0.1:1", "[::1]:2"}, Profile: ProfileLocal,
 		Gossip: Port{"127.0.0.1:0", "127.0.0.1:9"}, Cluster: Port{Bind: "[::1]:7"},
 		Admin:    Admin{"/srv/n2.sock"},
 		Raft:     Raft{5, 1, time.Hour, 64},
@@ -125,7 +126,7 @@ log: {level: debug, format: json}
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
 		Databases: []Database{
-			{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn", RPO: 26 * time.Hour},
+			{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn", Needs: []string{"eu"}, RPO: 26 * time.Hour},
 			{Name: "lab", DSN: NewDSN("env:FENCEPOST_LAB"), Scratch: true, RPO: time.Hour},
 		},
 		Storages: []Storage{

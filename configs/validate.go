@@ -56,6 +56,7 @@ func (c *Config) checkIdentity(ps *problems) {
 	if len(c.Admin.Socket) > maxSocket {
 		ps.add("admin.socket", "is %d bytes long, at most %d work everywhere: choose a shorter path", len(c.Admin.Socket), maxSocket)
 	}
+	checkLabels(ps, "labels", c.Labels)
 	checkOneOf(ps, "role", c.Role, RoleCore, RoleSpectator, RoleWitness, RoleWatchdog)
 	checkOneOf(ps, "profile", c.Profile, ProfileLocal, ProfileLAN, ProfileWAN, ProfilePatient)
 	checkOneOf(ps, "log.level", c.Log.Level, "debug", "info", "warn", "error")

@@ -88,6 +88,7 @@ func (c *Config) checkDatabases(ps *problems) {
 		if problem := d.DSN.problem(); problem != "" {
 			ps.add(at+".dsn", "%s", problem)
 		}
+		checkLabels(ps, at+".needs", d.Needs)
 		checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
 		checkOneOf(ps, at+".standby", d.Standby, "", "prefer")
 		checkOneOf(ps, at+".globals", d.Globals, "", "passwords", "none")
@@ -96,6 +97,23 @@ func (c *Config) checkDatabases(ps *problems) {
 		}
 		if d.RPO != 0 {
 			checkDuration(ps, at+".rpo", d.RPO, time.Minute, 365*24*time.Hour)
+		}
+	}
+}
+
+// maxLabels bounds the labels of a node, and those that a database needs.
+const maxLabels = 16
+
+func checkLabels(ps *problems, at string, labels []string) {
+	if len(labels) > maxLabels {
+		ps.add(at, "has %d labels, at most %d", len(labels), maxLabels)
+	}
+	for i, l := range labels {
+		switch first := slices.Index(labels, l); {
+		case !itemName.MatchString(l):
+			ps.add(fmt.Sprintf("%s[%d]", at, i), "is %q, want 1 to 63 of a-z, 0-9 and _.- beginning with a letter or digit", l)
+		case first < i:
+			ps.add(fmt.Sprintf("%s[%d]", at, i), "is %q, as %s[%d] is: name each label once", l, at, first)
 		}
 	}
 }

@@ -151,6 +151,14 @@ func TestBounds(t *testing.T) {
 		{"yield", func(c *Config) {
 			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Yield: "cancel", Jobs: 32}}
 		}, ""},
+		{"labels", func(c *Config) {
+			c.Labels = []string{"eu", "big"}
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Needs: []string{"eu"}}}
+		}, ""},
+		{"a label with a space", func(c *Config) { c.Labels = []string{"eu", "e u"} }, `labels[1]: is "e u", want 1 to 63 of a-z`},
+		{"a need twice", func(c *Config) {
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Needs: []string{"eu", "eu"}}}
+		}, `databases[0].needs[1]: is "eu", as databases[0].needs[0] is`},
 		{"yield to nobody", func(c *Config) {
 			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Yield: "perhaps"}}
 		}, `databases[0].yield: is "perhaps", want one of , warn, cancel`},

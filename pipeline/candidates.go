@@ -88,30 +88,6 @@ const strayAfter = time.Minute
 // refused while anybody holds it.
 func stray(t ledger.Task, who Standing) bool { return t.State != ledger.Planned && t.Run != who.Run }
 
-// able tells whether this node is configured for the task at all; a task that it must only end (cancelled) needs
-// nothing.
-func (w *Worker) able(t ledger.Task) bool {
-	if t.CancelBy != "" {
-		return true
-	}
-	c := w.cfg.Catalog
-	switch t.Type {
-	case ledger.Create, ledger.Restore:
-		_, ok := c.Sources[t.Database]
-		return ok
-	case ledger.Verify:
-		if _, ok := c.Scratch[t.Scratch]; t.Scratch != "" && !ok {
-			return false
-		}
-	}
-	for _, name := range t.Storages {
-		if _, ok := c.Storages[name]; !ok {
-			return false
-		}
-	}
-	return true
-}
-
 // notYet says how long this node still waits with a task that failed for a passing reason, or is stray. The wait is
 // counted from when this node saw the failure, or the last change of the stray: clocks of nodes are not compared.
 func (w *Worker) notYet(t ledger.Task, who Standing) time.Duration {

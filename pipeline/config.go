@@ -18,7 +18,10 @@ type Config struct {
 	Locks   component.Locks  // required
 	Claims  component.Claims // required
 	Gate    Gate             // required
-	Catalog Catalog          // what this node can work with; tasks that need more are left to other nodes
+	Catalog Catalog          // what this node can work with
+	// Abilities are this node's, as it is now: tasks that need more are left to other nodes. It must not block. nil: what
+	// the catalog names, with whatever programs, and no label.
+	Abilities func() Abilities
 
 	// MaxConcurrent is how many tasks of one type run here at once, 1 to 64; default 2. Each create takes about 1 MiB
 	// per storage besides what its processors take.
@@ -85,6 +88,10 @@ func (c *Config) complete() error {
 	}
 	if c.MaxConcurrent == 0 {
 		c.MaxConcurrent = 2
+	}
+	if c.Abilities == nil {
+		own := abilitiesOf(c.Catalog, func(source.Source) int { return 0 })
+		c.Abilities = func() Abilities { return own }
 	}
 	if c.Paused == nil {
 		c.Paused = func(string) bool { return false }

@@ -31,6 +31,7 @@ type fakeServer struct {
 	streams  int      // of rows, in each dump; 0 and 1: one archive
 	restored []string // parts of the latest restore, in the order in which they ended
 	identity string   // of the server
+	version  string   // that dumps say
 	undone   []source.Prepared
 
 	onDump   func(ctx context.Context) error                          // when a dump is started
@@ -174,7 +175,7 @@ func (d *fakeDump) Write(ctx context.Context, part string, w io.Writer) error {
 }
 
 func (d *fakeDump) Info() source.Info {
-	return source.Info{Kind: "fake", Database: "shop", AsOf: d.at, EstimateBytes: int64(len(d.data))}
+	return source.Info{Kind: "fake", ServerVersion: d.s.version, Database: "shop", AsOf: d.at, EstimateBytes: int64(len(d.data))}
 }
 func (d *fakeDump) Close() error { return nil }
 

@@ -39,6 +39,8 @@ type PlannerConfig struct {
 	OnFailure string
 	// DeleteDelay is how long a delete waits after it was asked for, and can be undone; 0 = not at all.
 	DeleteDelay time.Duration
+	// Labels are what a node must carry to touch a database or scratch server, by configured name; a request may ask for more.
+	Labels map[string][]string
 	// StartWithin is how long after it was asked for a restore may still begin; default 15 min.
 	StartWithin time.Duration
 	// Now is the clock; nil means time.Now.
@@ -79,18 +81,20 @@ type BackupRequest struct {
 	Require  string   // empty: the planner's
 	Internal bool     // not asked for by a person
 	Dump     source.DumpOptions
-	ID       string // of the task; empty: a new one
-	Schedule string // that asks for it; empty: none
+	ID       string   // of the task; empty: a new one
+	Schedule string   // that asks for it; empty: none
+	Labels   []string // that the node must carry, beside those that the database always needs
 }
 
 // RestoreRequest asks for a restore.
 type RestoreRequest struct {
-	Backup   string // id; empty: the newest completed one of Database
-	Database string // configured name whose server receives it; empty: the backup's
-	Target   string // name of the database to make; empty: the name that was dumped
-	Replace  bool   // an existing target may be replaced
-	Storage  string // configured name of the storage to read; empty: any that holds it
-	Foreign  bool   // also a backup that this group has not made, or not signed
+	Backup   string   // id; empty: the newest completed one of Database
+	Database string   // configured name whose server receives it; empty: the backup's
+	Target   string   // name of the database to make; empty: the name that was dumped
+	Replace  bool     // an existing target may be replaced
+	Storage  string   // configured name of the storage to read; empty: any that holds it
+	Foreign  bool     // also a backup that this group has not made, or not signed
+	Labels   []string // that the node must carry, beside those that the database always needs
 	Choices  source.RestoreChoices
 }
 
@@ -118,6 +122,9 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	t := p.task(ledger.Create, now)
 	t.Database, t.Storages, t.Require, t.Backup, t.Dump = r.Database, storages, require, NewID(now), r.Dump
 	t.Flight, t.Schedule = "create/"+r.Database, r.Schedule
+	if t.Needs, err = p.needs(ctx, r.Database, r.Labels); err != nil {
+		return ledger.Task{}, err
+	}
 	if r.ID != "" {
 		t.ID = r.ID
 	}
@@ -125,6 +132,28 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 		t.RunType = ledger.Internal
 	}
 	return t, p.plan(ctx, t)
+}
+
+// needs are what a node must have to dump a database: its labels, and programs that did it the last time.
+func (p *Planner) needs(ctx context.Context, database string, labels []string) (ledger.Needs, error) {
+	n, err := p.labelled(database, labels)
+	if err != nil {
+		return n, err
+	}
+	last, err := p.cfg.Ledger.Backups(ctx, ledger.BackupFilter{Database: database, State: ledger.BackupCompleted, Limit: 1})
+	if err == nil && len(last) > 0 {
+		n.Client = source.MajorOf(last[0].Info.ServerVersion)
+	}
+	return n, nil // without an answer the node that begins finds out
+}
+
+// labelled are the labels that a database or scratch server needs, with more.
+func (p *Planner) labelled(server string, more []string) (ledger.Needs, error) {
+	n := ledger.Needs{Labels: slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.cfg.Labels[server], more))))}
+	if err := n.Check(); err != nil {
+		return n, &RequestError{Field: "labels", Problem: err.Error(), Hint: "see labels in the configurations of the nodes"}
+	}
+	return n, nil
 }
 
 // Cancel asks for the end of a task, whoever runs it; the answer does not wait for it. Idempotent. A task that has

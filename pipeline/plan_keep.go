@@ -156,6 +156,12 @@ func (p *Planner) PlanVerify(ctx context.Context, r CheckRequest) (ledger.Task, 
 	}
 	t := p.keepTask(ledger.Verify, b, r.ID, r.Internal)
 	t.Storages, t.Scratch, t.Schedule = names, r.Scratch, r.Schedule
+	if r.Scratch != "" {
+		if t.Needs, err = p.labelled(r.Scratch, nil); err != nil {
+			return ledger.Task{}, err
+		}
+		t.Needs.Client = b.Info.ClientMajor()
+	}
 	return t, p.plan(ctx, t)
 }
 

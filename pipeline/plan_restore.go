@@ -103,6 +103,10 @@ func (p *Planner) restoreTask(ctx context.Context, r RestoreRequest) (ledger.Tas
 	if t.Target == "" || len(t.Target) > 63 || strings.ContainsRune(t.Target, 0) {
 		return ledger.Task{}, b, &RequestError{Field: "target", Problem: fmt.Sprintf("%q cannot name a database", t.Target), Hint: "give a name of 1 to 63 bytes"}
 	}
+	if t.Needs, err = p.labelled(t.Database, r.Labels); err != nil {
+		return ledger.Task{}, b, err
+	}
+	t.Needs.Client = b.Info.ClientMajor()
 	if r.Storage != "" {
 		if err := p.holds(b, r.Storage); err != nil {
 			return ledger.Task{}, b, err

@@ -18,7 +18,8 @@ type Needs struct {
 	Client int      `json:"client,omitempty"` // major version of the client programs for the database, at least; 0 = any
 }
 
-func (n Needs) check() error {
+// Check says what is wrong with n.
+func (n Needs) Check() error {
 	if len(n.Labels) > MaxLabels {
 		return fmt.Errorf("needs %d labels: at most %d", len(n.Labels), MaxLabels)
 	}

@@ -47,7 +47,7 @@ func AsPlanned(t Task, now time.Time) (Task, error) {
 			return Task{}, fmt.Errorf("plan task %s: a name of %d bytes: at most %d", t.ID, len(name), MaxName)
 		}
 	}
-	if err := t.Needs.check(); err != nil {
+	if err := t.Needs.Check(); err != nil {
 		return Task{}, fmt.Errorf("plan task %s: %w", t.ID, err)
 	}
 	t.State, t.Attempt, t.Token, t.Taken, t.Run, t.Node, t.CancelBy, t.Begun = Planned, 0, 0, false, "", "", "", time.Time{}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -49,6 +51,15 @@ type Source interface {
 	Settle(ctx context.Context, a Attempt, prepared Prepared) (Outcome, error)
 }
 
+// A ProgramHaver is a Source that works with client programs of its engine.
+type ProgramHaver interface {
+	// Programs are the paths of those that this machine has, or may have.
+	Programs() []string
+	// ClientMajor is the newest major version of which this machine has the programs; 0 when it has none. It asks the
+	// machine only, not the server.
+	ClientMajor(ctx context.Context) int
+}
+
 // An Identifier is a Source that can tell which server it is on.
 type Identifier interface {
 	// Identity returns what no two servers share and a server never changes ("" when it may not be read).
@@ -91,6 +102,20 @@ type Info struct {
 	Globals       *Globals          `json:",omitempty"` // nil: not asked for (DumpOptions.NoGlobals), or of a source that has none
 	AsOf          time.Time         // time of the snapshot, by the server's clock
 	EstimateBytes int64             // pg_database_size at the start; an estimate only
+}
+
+// ClientMajor is the major version of client programs that can do something with a server or an archive of these versions;
+// 0 when that is not known.
+func (i Info) ClientMajor() int { return max(MajorOf(i.ServerVersion), MajorOf(i.ToolVersion)) }
+
+// MajorOf is the leading number of a version: 15 for "15.18", 0 when there is none.
+func MajorOf(version string) int {
+	digits, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
 }
 
 // Standby says what a dump of a standby lacks.

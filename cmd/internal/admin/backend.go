@@ -37,6 +37,7 @@ type Operator interface {
 type Tasks interface {
 	Tasks(ctx context.Context, f api.TaskFilter) ([]api.Task, error)
 	Task(ctx context.Context, id string) (api.Task, error)
+	TaskLog(ctx context.Context, id string) (api.TaskLog, error)
 	// Cancel notes the wish durably and returns the task; it does not wait for its end.
 	Cancel(ctx context.Context, id string) (api.Task, error)
 }

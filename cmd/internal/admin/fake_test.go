@@ -86,6 +86,10 @@ func (f *fake) Tasks(_ context.Context, filter api.TaskFilter) ([]api.Task, erro
 	return out, f.err
 }
 
+func (f *fake) TaskLog(_ context.Context, id string) (api.TaskLog, error) {
+	return api.TaskLog{Task: id, Lines: []api.LogLine{{Text: "said of " + id}}}, nil
+}
+
 func (f *fake) Task(_ context.Context, id string) (api.Task, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,6 +36,7 @@ func NewHandler(b Backend) http.Handler {
 	mux.HandleFunc("POST "+api.PathNodes+"/replace", write(h, h.replaceNode))
 	mux.HandleFunc("GET "+api.PathTasks, read(h, h.tasks))
 	mux.HandleFunc("GET "+api.PathTasks+"/{id}", read(h, func(r *http.Request) (api.Task, error) { return b.Tasks.Task(r.Context(), r.PathValue("id")) }))
+	mux.HandleFunc("GET "+api.PathTasks+"/{id}/log", read(h, func(r *http.Request) (api.TaskLog, error) { return b.Tasks.TaskLog(r.Context(), r.PathValue("id")) }))
 	mux.HandleFunc("POST "+api.PathTasks+"/{id}/cancel", write(h, h.cancel))
 	mux.HandleFunc("GET "+api.PathBackups, read(h, h.backups))
 	mux.HandleFunc("GET "+api.PathBackups+"/{id}", read(h, func(r *http.Request) (api.Backup, error) { return b.Backups.Backup(r.Context(), r.PathValue("id")) }))

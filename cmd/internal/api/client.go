@@ -35,6 +35,9 @@ func TasksPath(f TaskFilter) string { return withQuery(PathTasks, f.Query()) }
 // TaskPath is the path of one task.
 func TaskPath(id string) string { return PathTasks + "/" + url.PathEscape(id) }
 
+// TaskLogPath is the path of the log of one task.
+func TaskLogPath(id string) string { return TaskPath(id) + "/log" }
+
 // BackupsPath is the path of a list of backups.
 func BackupsPath(f BackupFilter) string { return withQuery(PathBackups, f.Query()) }
 
@@ -134,6 +137,11 @@ func (c *Client) Tasks(ctx context.Context, f TaskFilter) ([]Task, error) {
 // Task is one task.
 func (c *Client) Task(ctx context.Context, id string) (Task, error) {
 	return Get[Task](ctx, c, TaskPath(id))
+}
+
+// TaskLog is what is kept of a task's log.
+func (c *Client) TaskLog(ctx context.Context, id string) (TaskLog, error) {
+	return Get[TaskLog](ctx, c, TaskLogPath(id))
 }
 
 // Backups lists backups.

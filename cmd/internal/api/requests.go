@@ -76,6 +76,8 @@ type CreateBackup struct {
 	NoGlobals      bool     `json:"no_globals,omitempty"`     // without the roles and tablespaces of the server
 	RolePasswords  bool     `json:"role_passwords,omitempty"` // with the hashes of the roles' passwords, which takes a superuser
 	Jobs           int      `json:"jobs,omitempty"`           // streams that the rows are divided among, at most 32; 0: as configured
+
+	Needs []string `json:"needs,omitempty"` // labels that the node must carry, beside those that the database always needs
 }
 
 // RestoreBackup asks for a backup to be restored into a database.
@@ -89,6 +91,9 @@ type RestoreBackup struct {
 	Replace bool `json:"replace,omitempty"`
 	// Storage is the one to read from; empty: any that has a copy.
 	Storage string `json:"storage,omitempty"`
+
+	// Needs are labels that the node must carry, beside those that the database always needs.
+	Needs []string `json:"needs,omitempty"`
 
 	// AcceptForeign restores a backup that this group has not made, or whose manifest is not signed.
 	AcceptForeign bool `json:"accept_foreign,omitempty"`

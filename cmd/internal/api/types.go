@@ -136,15 +136,19 @@ type Task struct {
 	Target      string   `json:"target,omitempty"` // restore: database that is made
 	Replace     bool     `json:"replace,omitempty"`
 	Storages    []string `json:"storages"`
+	Needs       *Needs   `json:"needs,omitempty"` // what a node must have to carry it out; none: nothing but its names
 	Progress    Progress `json:"progress"`
 	Error       string   `json:"error,omitempty"` // one sentence
 	Hint        string   `json:"hint,omitempty"`
+	// Waits says why nobody begins a planned task, one phrase each; only of a task that was asked for by its id.
+	Waits []string `json:"waits,omitempty"`
 	// Undo is the database that a restore replaced and that is kept for a while; see Client.Undo.
 	Undo string `json:"undo,omitempty"`
 
 	Created         time.Time  `json:"created"`
 	Updated         time.Time  `json:"updated"`
 	Finished        *time.Time `json:"finished,omitempty"`
+	Begun           *time.Time `json:"begun,omitempty"`      // when the present attempt, or the last one, began
 	NotBefore       *time.Time `json:"not_before,omitempty"` // it does not begin before; a delete can be undone until then
 	CancelRequested bool       `json:"cancel_requested"`
 	CancelBy        string     `json:"cancel_by,omitempty"`
@@ -153,11 +157,37 @@ type Task struct {
 // Completed is the final state of a task that did what it was asked for.
 const Completed = "completed"
 
-// Progress counts the bytes of the present attempt.
+// Needs are what a node must have to carry a task out, beside that it knows its database and storages and reaches them.
+type Needs struct {
+	Labels []string `json:"labels"` // all of them
+	Client int      `json:"client"` // major version of its client programs, at least; 0: any
+}
+
+// Progress counts the bytes of the present attempt, which flow through all stages at once.
 type Progress struct {
-	Read     int64            `json:"read"`     // from the source, or from the storage when restoring
-	Estimate int64            `json:"estimate"` // of what Read will be in the end; 0: unknown
-	Stored   map[string]int64 `json:"stored"`   // by storage, after the processors
+	Read      int64            `json:"read"`      // from the source, or from a storage when it is not a backup
+	Estimate  int64            `json:"estimate"`  // of what Read will be in the end; 0: unknown
+	Processed int64            `json:"processed"` // that came out of the processors, or of their inverses
+	Stored    map[string]int64 `json:"stored"`    // by storage
+	Rate      int64            `json:"rate"`      // of Read per second, of late; 0: unknown, or nothing comes
+	LeftMS    int64            `json:"left_ms"`   // until Read is what is estimated, at that rate; 0: unknown
+}
+
+// TaskLog is what is kept of a task's log: the newest lines, oldest first.
+type TaskLog struct {
+	Task    string    `json:"task"`
+	Dropped int       `json:"dropped"` // older lines that are not kept any more
+	Lines   []LogLine `json:"lines"`
+}
+
+// LogLine is something that happened to a task.
+type LogLine struct {
+	At      time.Time `json:"at"` // by the clock of the node
+	Attempt int       `json:"attempt"`
+	Token   uint64    `json:"token"`
+	Node    string    `json:"node"`
+	Level   string    `json:"level"` // info, warn, error
+	Text    string    `json:"text"`
 }
 
 // Backup is what is kept of one database at one moment.

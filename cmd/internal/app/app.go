@@ -48,6 +48,7 @@ type App struct {
 	waits    error // what a node that is not ready waits for
 	strange  error // what is wrong with the owners of its storages
 	shelves  map[string]api.StorageState
+	able     pipeline.Abilities
 	cleanups []cleanup
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -207,6 +208,9 @@ func (a *App) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.tellAbilities(ctx); err != nil {
+		return err
+	}
 	lasting := context.WithoutCancel(ctx) // these end by their own Stop, in order
 	if err := b.worker.Start(lasting); err != nil {
 		return fmt.Errorf("start worker: %w", err)
@@ -306,16 +310,20 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
 		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
 		KeepOld: c.Restore.KeepOld, RestoreJobs: c.Restore.Jobs, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
-		Now: a.clock.Now, Paused: a.paused, Retention: policies,
+		Now: a.clock.Now, Paused: a.paused, Retention: policies, Abilities: a.abilities,
 		Signer: signer(a.group, c.Node),
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	b.worker, w.bridge = w.worker, b
+	able := pipeline.AbilitiesOf(ctx, cat, c.Labels)
+	a.mu.Lock()
+	a.able = able
+	a.mu.Unlock()
 	w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
 		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
-		OnFailure: string(c.Backup.OnFailure), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,
+		OnFailure: string(c.Backup.OnFailure), Labels: labelsOf(c), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,
 	})
 	return w, b, err
 }

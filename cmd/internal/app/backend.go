@@ -10,6 +10,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/overview"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
 )
@@ -148,7 +149,34 @@ func (j jobs) Task(ctx context.Context, id string) (api.Task, error) {
 		return api.Task{}, err
 	}
 	t, err := w.ledger.Task(ctx, id)
-	return j.taskOf(t), err
+	if err != nil {
+		return api.Task{}, err
+	}
+	out := j.taskOf(t)
+	if t.State == ledger.Planned {
+		around, err := j.a.around(ctx, w, t)
+		if err != nil {
+			return api.Task{}, err
+		}
+		out.Waits = pipeline.Waits(t, around)
+	}
+	return out, nil
+}
+
+func (j jobs) TaskLog(ctx context.Context, id string) (api.TaskLog, error) {
+	w, err := j.now()
+	if err != nil {
+		return api.TaskLog{}, err
+	}
+	log, err := w.ledger.Log(ctx, id)
+	if err != nil {
+		return api.TaskLog{}, err
+	}
+	out := api.TaskLog{Task: id, Dropped: log.Dropped, Lines: []api.LogLine{}}
+	for _, l := range log.Lines {
+		out.Lines = append(out.Lines, api.LogLine(l))
+	}
+	return out, nil
 }
 
 func (j jobs) Cancel(ctx context.Context, id string) (api.Task, error) {
@@ -196,13 +224,30 @@ func (j jobs) taskOf(t ledger.Task) api.Task {
 }
 
 func taskOf(t ledger.Task) api.Task {
-	return api.Task{
+	out := api.Task{
 		ID: t.ID, Type: string(t.Type), RunType: string(t.RunType), State: string(t.State), Final: t.State.Final(), Attempt: t.Attempt,
 		MaxAttempts: t.MaxAttempts, Node: t.Node, Run: t.Run, Token: t.Token, Database: t.Database, Backup: t.Backup, Target: t.Target,
 		Replace: t.Replace, Storages: slices.Concat([]string{}, t.Storages), Error: t.Error, Hint: t.Hint, Created: t.Created, Updated: t.Updated,
 		Finished: optional(t.Finished), NotBefore: optional(t.NotBefore), CancelRequested: t.CancelBy != "", CancelBy: t.CancelBy,
-		Progress: api.Progress{Read: t.Progress.Read, Estimate: t.Progress.Estimate, Stored: t.Progress.Stored},
+		Begun: optional(t.Begun), Progress: progressOf(t),
 	}
+	if len(t.Needs.Labels) > 0 || t.Needs.Client > 0 {
+		out.Needs = &api.Needs{Labels: slices.Concat([]string{}, t.Needs.Labels), Client: t.Needs.Client}
+	}
+	return out
+}
+
+func progressOf(t ledger.Task) api.Progress {
+	p := t.Progress
+	out := api.Progress{Read: p.Read, Estimate: p.Estimate, Processed: p.Processed, Stored: p.Stored}
+	if t.State.Final() || p.Rate <= 0 {
+		return out
+	}
+	out.Rate = p.Rate
+	if left := p.Estimate - p.Read; left > 0 {
+		out.LeftMS = int64(float64(left) / float64(p.Rate) * 1000)
+	}
+	return out
 }
 
 func backupOf(b ledger.Backup) api.Backup {

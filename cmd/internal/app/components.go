@@ -169,6 +169,15 @@ func jobsOf(c configs.Config) ([]pipeline.Job, error) {
 	return jobs, nil
 }
 
+// labelsOf are what nodes must carry, by database.
+func labelsOf(c configs.Config) map[string][]string {
+	out := make(map[string][]string)
+	for _, d := range c.Databases {
+		out[d.Name] = d.Needs
+	}
+	return out
+}
+
 // policiesOf are the configured retention policies, by database.
 func policiesOf(c configs.Config) (map[string]retention.Policy, error) {
 	out := make(map[string]retention.Policy)

@@ -13,7 +13,7 @@ func (j jobs) CreateBackup(ctx context.Context, r api.CreateBackup) (api.Task, e
 	if err != nil {
 		return api.Task{}, err
 	}
-	t, err := w.planner.PlanBackup(ctx, pipeline.BackupRequest{Database: r.Database, Storages: r.Storages, Dump: dumpOptions(r)})
+	t, err := w.planner.PlanBackup(ctx, pipeline.BackupRequest{Database: r.Database, Storages: r.Storages, Dump: dumpOptions(r), Labels: r.Needs})
 	return taskOf(t), err
 }
 
@@ -60,6 +60,7 @@ func (j jobs) Undo(ctx context.Context, task string) (api.Task, error) {
 func restoreRequest(r api.RestoreBackup) pipeline.RestoreRequest {
 	return pipeline.RestoreRequest{
 		Backup: r.Backup, Database: r.Database, Target: r.Target, Replace: r.Replace, Storage: r.Storage, Foreign: r.AcceptForeign, Choices: restoreChoices(r),
+		Labels: r.Needs,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -116,9 +117,15 @@ func (a *App) checkOwners(ctx context.Context) {
 		a.log.Error("app: a storage is not the one that the group knows: nothing is read or written there", "error", err, "hint", HintOf(err, ""))
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.strange = err
 	a.shelves = shelvesOf(found, a.shelves, time.Now())
+	a.mu.Unlock()
+	if a.cfg.Role != configs.RoleCore {
+		return
+	}
+	if err := a.tellAbilities(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("app: the others do not know what this node can do", "error", err)
+	}
 }
 
 // strangeStorages is what the last look has found.
@@ -145,6 +152,9 @@ func lookAtStorages(ctx context.Context, all map[string]storage.Storage) map[str
 	return found
 }
 
+// shelfStrange is the state of a storage that is not the group's: it is none of this node's.
+const shelfStrange = "strange"
+
 // shelvesOf is what people are shown of the storages; one that is as it was keeps its Since.
 func shelvesOf(found map[string]error, before map[string]api.StorageState, now time.Time) map[string]api.StorageState {
 	out := make(map[string]api.StorageState)
@@ -154,7 +164,7 @@ func shelvesOf(found map[string]error, before map[string]api.StorageState, now t
 			s.State, s.Problem, s.Hint = "away", err.Error(), HintOf(err, "")
 		}
 		if misplaced(err) {
-			s.State = "strange"
+			s.State = shelfStrange
 		}
 		if s.Since = before[name].Since; before[name].State != s.State || s.Since == nil {
 			s.Since = optional(now.UTC().Truncate(time.Second))

@@ -25,6 +25,7 @@ func (r *root) backupCreateCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&want.Storages, "storage", nil, "storage that shall get a copy; may be repeated (default all)")
 	cmd.Flags().StringVar(&want.Format, "format", "", "custom or plain (SQL for psql; not with large objects)")
+	cmd.Flags().StringArrayVar(&want.Needs, "needs", nil, "label that the node must carry that makes it; may be repeated")
 	cmd.Flags().StringArrayVar(&want.Schemas, "schema", nil, "only this schema; may be repeated, and hold * and ?")
 	cmd.Flags().StringArrayVar(&want.Tables, "table", nil, "only this table, or schema.table; may be repeated, and hold * and ?")
 	cmd.Flags().StringArrayVar(&want.ExcludeSchemas, "exclude-schema", nil, "not this schema; may be repeated")

@@ -41,7 +41,8 @@ func newFake() *fake {
 	f.tasks = []api.Task{
 		{ID: "t3", Type: "create", RunType: "user", State: "uploading", Attempt: 2, MaxAttempts: 3, Node: "n1", Run: runA, Token: 77,
 			Database: "shop", Backup: "b3", Storages: []string{"disk", "nas"},
-			Progress: api.Progress{Read: 150 << 20, Estimate: 200 << 20, Stored: map[string]int64{"nas": 40 << 20, "disk": 41 << 20}},
+			Needs: &api.Needs{Labels: []string{"big", "eu"}, Client: 16}, Begun: before(80 * time.Second),
+			Progress: api.Progress{Read: 150 << 20, Estimate: 200 << 20, Processed: 42 << 20, Rate: 10 << 20, LeftMS: 5000, Stored: map[string]int64{"nas": 40 << 20, "disk": 41 << 20}},
 			Created:  *before(90 * time.Second), Updated: *before(2 * time.Second)},
 		{ID: "t2", Type: "create", RunType: "user", State: "failed", Final: true, Attempt: 3, MaxAttempts: 3, Node: "n3", Run: runC, Token: 70,
 			Database: "books", Backup: "b2", Storages: []string{"disk"}, Error: "the password was refused by\x1b[31m the server", Hint: "check databases[1].dsn",
@@ -229,6 +230,16 @@ func (f *fake) Tasks(_ context.Context, filter api.TaskFilter) ([]api.Task, erro
 	return out, nil
 }
 
+func (f *fake) TaskLog(_ context.Context, id string) (api.TaskLog, error) {
+	if id != "t3" {
+		return api.TaskLog{Task: id, Lines: []api.LogLine{}}, nil
+	}
+	return api.TaskLog{Task: id, Dropped: 7, Lines: []api.LogLine{
+		{At: *before(90 * time.Second), Attempt: 1, Token: 70, Node: "n2", Level: "warn", Text: "storage away, storage nas: \x1b[31mtime-out"},
+		{At: *before(80 * time.Second), Attempt: 2, Token: 77, Node: "n1", Level: "info", Text: "attempt begins, type create, attempt 2"},
+	}}, nil
+}
+
 func (f *fake) Task(_ context.Context, id string) (api.Task, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -279,7 +290,12 @@ func (f *fake) Backup(ctx context.Context, id string) (api.Backup, error) {
 func (f *fake) CreateBackup(_ context.Context, r api.CreateBackup) (api.Task, error) {
 	switch r.Database {
 	case "shop":
-		return f.plan(api.Task{Type: "create", Database: r.Database, Storages: r.Storages}), nil
+		t := api.Task{Type: "create", Database: r.Database, Storages: r.Storages}
+		if len(r.Needs) > 0 {
+			t.Needs = &api.Needs{Labels: r.Needs}
+			t.Waits = []string{"n1 has no label " + r.Needs[0], "n2 knows no database " + r.Database}
+		}
+		return f.plan(t), nil
 	case "busy":
 		return api.Task{}, &api.Error{Code: api.CodeBusy, Message: "a backup of busy is being made", Hint: "fencepost tasks --active"}
 	case "lost":

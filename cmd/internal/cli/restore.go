@@ -50,6 +50,7 @@ func (r *root) restoreCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&want.NoSubscriptions, "no-subscriptions", false, "no subscriptions: replication does not go on from the copy")
 	cmd.Flags().BoolVar(&want.NoEventTriggers, "no-event-triggers", false, "no event triggers")
 	cmd.Flags().BoolVar(&want.SchemaOnly, "schema-only", false, "no rows and no large objects")
+	cmd.Flags().StringArrayVar(&want.Needs, "needs", nil, "label that the node must carry that does it; may be repeated")
 	cmd.Flags().StringArrayVar(&want.Schemas, "schema", nil, "only what is in this schema; may be repeated")
 	cmd.Flags().StringArrayVar(&want.Tables, "table", nil, "only this table, without indexes and keys; may be repeated")
 	cmd.Flags().IntVar(&want.Jobs, "jobs", 0, "sessions at the same time, also for indexes and keys (default as many as the backup has streams)")

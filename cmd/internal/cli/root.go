@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/configs"
@@ -25,17 +26,24 @@ type Env struct {
 	Width          int    // columns of the terminal behind Stdout; 0: it is none
 	Colours        bool   // that terminal shows colours, and may
 	Version        string // of the program
+	Columns        int    // of the terminal at Stderr; 0: there is none
 }
 
 // System is the real world.
 func System(version string) Env {
 	in, err := os.Stdin.Stat()
+	columns := 0
+	if fd := int(os.Stderr.Fd()); term.IsTerminal(fd) {
+		if width, _, err := term.GetSize(fd); err == nil {
+			columns = width
+		}
+	}
 	null, nullErr := os.Stat(os.DevNull) // a character device, but nobody types there
 	width, colours := terminal(os.Stdout, os.Getenv)
 	return Env{
 		Width: width, Colours: colours,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, Now: time.Now, Version: version,
+		Getenv: os.Getenv, Now: time.Now, Version: version, Columns: columns,
 		Interactive: err == nil && in.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(in, null)),
 	}
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
-// tasksOutput is a list of tasks, taskOutput one of them with everything.
+// tasksOutput is a list of tasks, taskOutput one of them with everything, taskLogOutput what happened to it.
 type (
-	tasksOutput []api.Task
-	taskOutput  api.Task
+	tasksOutput   []api.Task
+	taskOutput    api.Task
+	taskLogOutput api.TaskLog
 )
 
 func (r *root) tasksCommand() *cobra.Command {
@@ -24,19 +25,27 @@ func (r *root) tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks [TASK]",
 		Short: "List the tasks, newest first, or show one",
-		Args:  arguments(0, 1),
+		Long: "List the tasks, newest first. With a TASK show all about it: how far it is, and why nobody begins it when it waits;\n" +
+			"with --log what happened to it, as far as the group keeps it: the newest lines, of all its attempts.",
+		Args: arguments(0, 1),
 	}
 	cmd.Flags().BoolVar(&filter.Active, "active", false, "only those that have not ended")
 	cmd.Flags().BoolVar(&filter.Internal, "internal", false, "those that nobody asked for by hand, too")
 	cmd.Flags().StringVar(&filter.Database, "database", "", "only those of this database")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many, 0 for all")
 	cmd.Flags().StringVar(&filter.After, "after", "", "the page behind this task")
+	log := cmd.Flags().Bool("log", false, "what happened to TASK")
 	watch := watchFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if filter.Limit < 0 {
 			return &api.Error{Code: api.CodeUsage, Message: "--limit: want a number from 0"}
 		}
-		if len(args) > 0 {
+		switch {
+		case *log && len(args) == 0:
+			return &api.Error{Code: api.CodeUsage, Message: "--log: whose?", Hint: "name a task: fencepost tasks TASK --log"}
+		case *log:
+			return show(cmd.Context(), r, *watch, api.TaskLogPath(args[0]), func(l api.TaskLog) output { return taskLogOutput(l) })
+		case len(args) > 0:
 			return show(cmd.Context(), r, *watch, api.TaskPath(args[0]), func(t api.Task) output { return taskOutput(t) })
 		}
 		return show(cmd.Context(), r, *watch, api.TasksPath(filter), func(t []api.Task) output { return tasksOutput(t) })
@@ -68,11 +77,25 @@ func (t taskOutput) text(w io.Writer, now time.Time) {
 	f.add("node", x.Node)
 	f.add("run", x.Run)
 	f.add("token", number(x.Token))
+	if x.Needs != nil {
+		f.add("needs labels", strings.Join(x.Needs.Labels, ", "))
+		if x.Needs.Client > 0 {
+			f.add("needs programs", fmt.Sprintf("of version %d or newer", x.Needs.Client))
+		}
+	}
+	for _, why := range x.Waits {
+		f.add("waits, since", why)
+	}
 	f.add("progress", progress(x))
+	f.add("rate", rate(x.Progress))
+	if x.Progress.Processed > 0 {
+		f.add("processed", size(x.Progress.Processed))
+	}
 	for _, name := range slices.Sorted(maps.Keys(x.Progress.Stored)) {
 		f.add("stored in "+name, size(x.Progress.Stored[name]))
 	}
 	f.add("created", ago(&x.Created, now))
+	f.add("begun", ago(x.Begun, now))
 	f.add("updated", ago(&x.Updated, now))
 	if x.NotBefore != nil && !x.Final && x.NotBefore.After(now) {
 		f.add("begins in", span(x.NotBefore.Sub(now)))
@@ -113,4 +136,26 @@ func progress(t api.Task) string {
 	default:
 		return size(p.Read)
 	}
+}
+
+// rate is how fast it goes, and how long it takes yet.
+func rate(p api.Progress) string {
+	switch {
+	case p.Rate == 0:
+		return ""
+	case p.LeftMS == 0:
+		return size(p.Rate) + "/s"
+	}
+	return fmt.Sprintf("%s/s, about %s left", size(p.Rate), span(time.Duration(p.LeftMS)*time.Millisecond))
+}
+
+func (l taskLogOutput) text(w io.Writer, _ time.Time) {
+	if l.Dropped > 0 {
+		fmt.Fprintf(w, "(%d older lines are not kept)\n", l.Dropped)
+	}
+	t := table{heading: []string{"AT", "ATTEMPT", "NODE", "LEVEL", "WHAT"}, none: "nothing was told yet"}
+	for _, x := range l.Lines {
+		t.rows = append(t.rows, []string{x.At.UTC().Format("2006-01-02T15:04:05.000Z"), fmt.Sprint(x.Attempt), x.Node, x.Level, x.Text})
+	}
+	t.write(w)
 }

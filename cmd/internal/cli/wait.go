@@ -19,13 +19,16 @@ func (r *root) finish(ctx context.Context, c *api.Client, t api.Task, wait bool,
 	if !wait {
 		return r.print(taskOutput(t))
 	}
-	said := ""
+	said, bar := "", progressBar{w: r.Stderr, columns: r.Columns}
 	last, err := c.WaitTask(ctx, t.ID, func(now api.Task) {
 		if line := step(now); line != said {
 			said = line
+			bar.clear()
 			fmt.Fprintln(r.Stderr, printable(line))
 		}
+		bar.draw(now)
 	})
+	bar.clear()
 	if err != nil && ctx.Err() != nil {
 		return &api.Error{Code: api.CodeFailed, Message: "interrupted: the task goes on", Hint: fmt.Sprintf("fencepost tasks %s --watch, fencepost cancel %s", t.ID, t.ID)}
 	}

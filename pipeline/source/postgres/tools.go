@@ -76,6 +76,22 @@ func (s *Source) findTool(ctx context.Context, name string, need int) (tool, err
 	return tool{}, s.errorf(problem{what: what, hint: hint}, "find %s", name)
 }
 
+// Programs implements source.ProgramHaver by pg_dump; the other programs come in the same package.
+func (s *Source) Programs() []string {
+	packaged, onPath := s.candidates("pg_dump")
+	return slices.Concat(packaged, onPath)
+}
+
+// ClientMajor implements source.ProgramHaver.
+func (s *Source) ClientMajor(ctx context.Context) (newest int) {
+	for _, path := range s.Programs() {
+		if version, err := toolVersion(ctx, path); err == nil {
+			newest = max(newest, majorOf(version))
+		}
+	}
+	return newest
+}
+
 // candidates lists where a program may be: where packages put it, and what PATH finds, which may be a slow wrapper and is
 // asked last.
 func (s *Source) candidates(name string) (packaged, onPath []string) {
