@@ -63,9 +63,10 @@ func (c candidates) Query(ctx context.Context, q component.Query) ([]component.I
 	delete(flying, "")
 	c.w.keepDue(c.kind, list)
 	who := c.w.cfg.Gate.Self()
+	paused := c.w.cfg.Paused(Component(c.kind))
 	var items []component.Item
 	for _, t := range slices.Backward(list) { // oldest first
-		if !c.w.able(t) || c.w.runs(t.ID) || t.State == ledger.Planned && flying[t.Flight] {
+		if paused && t.CancelBy == "" || !c.w.able(t) || c.w.runs(t.ID) || t.State == ledger.Planned && flying[t.Flight] {
 			continue
 		}
 		it := itemOf(t)

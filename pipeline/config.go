@@ -29,7 +29,8 @@ type Config struct {
 	// Limit bounds the time of one attempt; an attempt past it is reverted and the task has failed. 0: a day, or three
 	// times as long as the longest good one of the same type and database when that is more.
 	Limit time.Duration
-	// Paused tells that no task of a component shall be begun now; nil = never. It must not block.
+	// Paused tells that no task of a component shall be begun now; nil = never. One that was cancelled is ended all the same.
+	// It must not block.
 	Paused func(component string) bool
 	// RateLimit bounds the bytes per second read from one source; 0 is no limit.
 	RateLimit int64

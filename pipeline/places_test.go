@@ -74,7 +74,7 @@ func TestCancelOfAdoptedTaskThatWaits(t *testing.T) {
 	})
 }
 
-// A paused component begins nothing, and goes on with the pause's end.
+// A paused component begins nothing, ends what was cancelled, and goes on with the pause's end.
 func TestPausedComponent(t *testing.T) {
 	inRig(t, func(r *rig) {
 		var paused atomic.Bool
@@ -85,6 +85,10 @@ func TestPausedComponent(t *testing.T) {
 		if row, err := r.led.Task(r.Context(), id); err != nil || row.State != ledger.Planned || row.Attempt != 0 {
 			r.Errorf("begun while paused: %+v, %v", row, err)
 		}
+		other, err := r.planner(nil).PlanBackup(r.Context(), BackupRequest{Database: "shop"})
+		r.must(err)
+		r.must(r.planner(nil).Cancel(r.Context(), other.ID, "ann"))
+		r.awaitState(other.ID, ledger.Cancelled)
 		paused.Store(false)
 		n.w.wakeAll()
 		r.awaitState(id, ledger.Completed)

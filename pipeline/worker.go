@@ -73,7 +73,7 @@ func (w *Worker) component(t ledger.TaskType) component.Config {
 	name := Component(t)
 	return component.Config{
 		Component: name, Node: w.cfg.Gate.Self().Node, Trigger: trigger(t), NoRetry: true, Procedure: component.One,
-		SimultaneousProcesses: w.cfg.MaxConcurrent, Peek: true, Paused: func() bool { return w.cfg.Paused(name) },
+		SimultaneousProcesses: w.cfg.MaxConcurrent, Peek: true,
 		Worker: doer{w}, Locks: w.cfg.Locks, Claims: claims{w.cfg.Claims, w}, Gate: w.cfg.Gate, Index: candidates{w, t}, Store: rows{w},
 		Limit: cmp.Or(w.cfg.Limit, noLimit), Grace: w.cfg.CleanupWithin, Settle: w.cfg.CleanupWithin, Every: w.cfg.PollEvery,
 		Fairness: component.Fairness{BackOff: w.cfg.RetryAfter, MaxBackOff: w.cfg.RetryAfter << 6, QuarantineAfter: -1},

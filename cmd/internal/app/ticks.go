@@ -74,6 +74,9 @@ func (j jobs) RunComponent(ctx context.Context, name string) (api.Tick, error) {
 	go func() { // Stop of the runner waits for it
 		defer close(ended)
 		did := r.RunOnce(context.WithoutCancel(ctx))
+		if did.Err == nil && ofTasks(name) && j.a.paused(name) {
+			did.Err = component.ErrPaused // it has looked for what was cancelled, and at nothing else
+		}
 		j.a.ticks.end(tick, did, j.a.clock.Now())
 	}()
 	soon := time.NewTimer(tickSoon)
