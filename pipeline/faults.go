@@ -14,7 +14,7 @@
 //	10  a task is started before its row is committed        a claim begins with the row: TestATaskBeginsOnlyWhenItsRowIsThere
 //	11  clocks of several servers are compared               one clock each, and those that stray change nothing: TestOneWrongClock, TestScheduleUnderAWrongClock
 //	12  a failed download commits the part that came         COMMIT is a decision of its own: TestEndOfInputCommitsNothing, TestInPlaceEndsMidway, TestScriptIsCut
-//	13  a ROLLBACK within COPY becomes a row                 nothing is sent after a broken stream: TestInPlaceIsAllOrNothing, TestStrayCommit
+//	13  a ROLLBACK within COPY becomes a row                 nothing is sent after a broken stream: TestNothingIsSentIntoABrokenCopy, TestInPlaceIsAllOrNothing, TestStrayCommit
 //	14  restoring through lines of text changes bytes        bytes all the way, hashed: TestRoundTrip, TestPlainRoundTrip, TestRandomDatabases
 //	15  a failing dump is noticed five seconds late          the exit code comes before the end of data: TestDumpEndsMidway, TestCreateSourceFails, TestLyingProgram
 //	16  deprocessors run in the wrong order                  TestUnwrapAllInvertsInReverseOrder, TestChainOrdersAndRefuses
