@@ -67,13 +67,19 @@ func (a Abilities) Lacks(t ledger.Task) (lacks []string) {
 			lack("has client programs of version %d at most, version %d is needed", client, t.Needs.Client)
 		}
 	}
+	reached := 0
 	for _, name := range t.Storages {
 		switch {
 		case !slices.Contains(a.Storages, name):
 			lack("knows no storage %s", name)
-		case slices.Contains(a.Away, name):
+		case !slices.Contains(a.Away, name):
+			reached++
+		case t.Type != ledger.Create:
 			lack("does not reach storage %s", name)
 		}
+	}
+	if need, err := Needed(t.Require, len(t.Storages)); t.Type == ledger.Create && err == nil && reached < need && len(lacks) == 0 {
+		lack("reaches %d of the storages, %d are needed", reached, need)
 	}
 	for _, label := range t.Needs.Labels {
 		if !slices.Contains(a.Labels, label) {

@@ -30,6 +30,8 @@ func TestLacks(t *testing.T) {
 		"no scratch server":  {ledger.Task{Type: ledger.Verify, Database: "shop", Scratch: "shop"}, "knows no scratch server shop"},
 		"bytes only":         {ledger.Task{Type: ledger.Verify, Database: "books", Storages: []string{"a"}}, ""},
 		"another storage":    {ledger.Task{Type: ledger.Delete, Database: "books", Storages: []string{"a", "c"}}, "knows no storage c"},
+		"enough storages":    {ledger.Task{Type: ledger.Create, Database: "shop", Storages: []string{"a", "b"}, Require: "any"}, ""},
+		"too few storages":   {ledger.Task{Type: ledger.Create, Database: "shop", Storages: []string{"a", "b"}, Require: "all"}, "reaches 1 of the storages, 2 are needed"},
 		"a storage far away": {ledger.Task{Type: ledger.Replicate, Database: "shop", Storages: []string{"b"}}, "does not reach storage b"},
 		"all at once": {ledger.Task{Type: ledger.Create, Database: "books", Storages: []string{"c"}, Needs: ledger.Needs{Labels: []string{"us"}}},
 			"knows no database books; knows no storage c; has no label us"},
