@@ -69,11 +69,7 @@ func TestStandby(t *testing.T) {
 	log := &lockedBuffer{}
 	prefer := newSource(t, Config{DSN: both, Standby: StandbyPrefer, Logger: slog.New(slog.NewTextHandler(log, nil))})
 
-	caughtUp := func() bool {
-		lsn := primary.Text(t, "postgres", `SELECT pg_current_wal_lsn()`)
-		return standby.Text(t, "postgres", `SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false)`, lsn) == "true"
-	}
-	await(t, "the standby to have it all", caughtUp)
+	catchUp(t, primary, standby)
 	for _, jobs := range []int{0, 3} {
 		b := takeWith(t, prefer, source.DumpOptions{Jobs: jobs})
 		if b.info.Standby == nil || b.info.Standby.Unlogged != 1 {
@@ -110,6 +106,17 @@ func TestStandby(t *testing.T) {
 	noSecret(t, log.String())
 }
 
+// catchUp waits until the standby has all that the primary has committed, a transaction of its own among it: one that has
+// replayed no commit since it started cannot tell how old it is.
+func catchUp(t *testing.T, primary, standby *pgtest.Server) {
+	t.Helper()
+	primary.Exec(t, "postgres", `SELECT pg_current_xact_id()`)
+	lsn := primary.Text(t, "postgres", `SELECT pg_current_wal_lsn()`)
+	await(t, "the standby to have it all", func() bool {
+		return standby.Text(t, "postgres", `SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false) AND pg_last_xact_replay_timestamp() IS NOT NULL`, lsn) == "true"
+	})
+}
+
 // A dump that replay cancels is no backup, and says what to do.
 func TestRecoveryConflict(t *testing.T) {
 	primary := pgtest.New(t, pgtest.Options{Password: oddPassword, Settings: pgtest.StandbySettings()})
@@ -118,6 +125,7 @@ func TestRecoveryConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	standby := pgtest.NewStandby(t, primary, pgtest.Options{Settings: map[string]string{"max_standby_streaming_delay": "0", "hot_standby_feedback": "off"}})
+	catchUp(t, primary, standby)
 	s := newSource(t, Config{DSN: dsn})
 	s = newSource(t, Config{DSN: standby.DSN(s.Database())})
 	d, err := s.Dump(t.Context(), first)
