@@ -18,6 +18,7 @@ var rows = []row{
 	{pkg: "gms/internal/wire"},
 	{pkg: "gms/internal/state", may: []string{"gms/internal/wire"}},
 	{pkg: "gms/internal/detect", may: []string{"gms/internal/wire"}},
+	{pkg: "gms/internal/sim", may: []string{"gms/internal/detect", "gms/internal/state", "gms/internal/wire"}},
 	{pkg: "gms/internal/gossip", may: []string{"gms/internal/wire"}},
 	{pkg: "gms/internal/consensus", may: []string{"gms/internal/state", "gms/internal/wire"}},
 	{pkg: "gms/internal/rpc", may: []string{"gms/certs", "gms/internal/wire"}},

@@ -57,7 +57,7 @@ func (r *rig) apply(commands ...*wire.Command) []*wire.Result {
 	r.t.Helper()
 	results, changes := r.m.Apply(r.m.Index()+1, entry(commands...))
 	r.changes = changes
-	if err := invariants(r.m); err != nil {
+	if err := Invariants(r.m); err != nil {
 		r.t.Fatalf("after index %d: %v", r.m.Index(), err)
 	}
 	return results

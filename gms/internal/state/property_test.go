@@ -25,7 +25,7 @@ func TestPropertyInvariantsHoldAtEachStep(t *testing.T) {
 			issuerOpen := len(c.GetRun()) == 0 || w.m.IsOpen(run)
 			late := isLate(w.m, c)
 			results, changes := w.m.Apply(w.m.Index()+1, entry(proto.CloneOf(c)))
-			if err := invariants(w.m); err != nil {
+			if err := Invariants(w.m); err != nil {
 				t.Fatalf("after %v: %v", c, err)
 			}
 			if err := seen.changes(w.m, changes); err != nil {
@@ -174,7 +174,7 @@ func TestPropertyReplicasAgree(t *testing.T) {
 					t.Fatalf("replicas change differently:\n%s", diff)
 				}
 			}
-			if err := invariants(w.m); err != nil {
+			if err := Invariants(w.m); err != nil {
 				t.Fatal(err)
 			}
 			w.remember()
@@ -273,7 +273,7 @@ func recoverOne(t *rapid.T, m *Machine, r *wire.Recovery) {
 		must(t, m, holder, &wire.EndClaim{Component: o.GetComponent(), Item: o.GetItem(), Token: o.GetToken(), How: how, Fence: f})
 	}
 	must(t, m, holder, &wire.Release{Recovery: refOf(r), Token: token})
-	if err := invariants(m); err != nil {
+	if err := Invariants(m); err != nil {
 		t.Fatal(err)
 	}
 }

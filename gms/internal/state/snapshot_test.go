@@ -189,7 +189,7 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := invariants(m); err != nil {
+		if err := Invariants(m); err != nil {
 			t.Fatalf("an accepted snapshot breaks an invariant: %v", err)
 		}
 		r := &rig{t: t, m: m}
@@ -203,7 +203,7 @@ func FuzzRestore(f *testing.F) {
 			m.Apply(m.Index()+1, entry(command(RunID{}, &wire.DropRecovery{Component: rec.GetComponent(), Run: rec.GetRun()})))
 		}
 		m.Hash()
-		if err := invariants(m); err != nil {
+		if err := Invariants(m); err != nil {
 			t.Fatalf("work on an accepted snapshot breaks an invariant: %v", err)
 		}
 	})
@@ -237,7 +237,7 @@ func FuzzApply(f *testing.F) {
 		if len(results) != len(e.GetCommands()) {
 			t.Fatalf("%d answers to %d commands", len(results), len(e.GetCommands()))
 		}
-		if err := invariants(m); err != nil {
+		if err := Invariants(m); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Restore(m.Snapshot()); err != nil {

@@ -46,7 +46,7 @@ func TestRule07_TheLastThousandViewsAreKeptAndCanBeRead(t *testing.T) {
 			t.Fatalf("opening: %v", got)
 		}
 	}
-	if err := invariants(r.m); err != nil {
+	if err := Invariants(r.m); err != nil {
 		t.Fatal(err)
 	}
 	views := r.m.Views()

@@ -6,8 +6,9 @@ import (
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
-// invariants checks those of PROTOCOL.md that one state shows, from its snapshot alone and by other means than the code.
-func invariants(m *Machine) error {
+// Invariants checks those of PROTOCOL.md that one state shows, from its snapshot alone and by other means than the code. It
+// is for tests and simulations: it costs a walk over the whole state.
+func Invariants(m *Machine) error {
 	s := m.Snapshot()
 	runs := map[string]*wire.Run{}
 	for _, r := range s.GetRuns() {
