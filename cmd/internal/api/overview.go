@@ -58,6 +58,8 @@ type Alarm struct {
 	Hint     string     `json:"hint,omitempty"`
 	Cause    string     `json:"cause,omitempty"` // alarms of one cause are told together
 	Since    *time.Time `json:"since,omitempty"`
+	// Occurrence tells two of the same name apart: the task that failed, the backup that is suspect.
+	Occurrence string `json:"occurrence,omitempty"`
 	// Local is true for what only one node can see of itself; From is that node when it is not the one that answers.
 	Local bool   `json:"local"`
 	From  string `json:"from,omitempty"`

@@ -9,8 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/metrics"
 	"github.com/fencepost/fencepost/cmd/internal/overview"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
@@ -39,6 +42,9 @@ type App struct {
 	clock   *groupClock
 	ticks   ticks
 	seen    *overview.Keeper
+
+	registry *prometheus.Registry
+	metrics  *metrics.Metrics
 
 	mu       sync.Mutex
 	state    string // as api.Status.State
@@ -88,6 +94,9 @@ func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog
 	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), clock: newGroupClock(time.Now), done: make(chan struct{})}
 	a.router = signals.NewRouter(signals.Options{Logger: log})
 	a.seen = overview.NewKeeper(time.Second, a.look)
+	if err := a.newMetrics(); err != nil {
+		return nil, err
+	}
 	gcfg, err := a.groupConfig()
 	if err != nil {
 		return nil, err
@@ -149,6 +158,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.opened, err = openConfigured(a.cfg, a.log); err != nil {
 		return err
 	}
+	for name, s := range a.opened.storages {
+		a.opened.storages[name] = meter(s, name, a.metrics)
+	}
 	a.onStop("storages", func(context.Context) error { return a.opened.closeAll() })
 	if err := a.router.AddMessageFactory(clockComponent, signals.Handle(a.clock.hear)); err != nil {
 		return err
@@ -164,7 +176,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 		return err
 	}
 	a.onStop("group", func(ctx context.Context) error { return a.group.Stop(ctx, a.components()...) })
-	server := admin.NewServer(a.cfg.Admin.Socket, admin.NewHandler(a.backend()), a.log)
+	served := a.probes()
+	served.Handle("/", admin.NewHandler(a.backend()))
+	server := admin.NewServer(a.cfg.Admin.Socket, served, a.log)
 	if err := server.Start(); err != nil {
 		return err
 	}
@@ -175,6 +189,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.joining.Go(func() { a.watch(run) })
 	a.joining.Go(func() { a.tidy(run) })
 	a.joining.Go(func() { a.tellAlarms(run) })
+	a.joining.Go(func() { a.countRecoveries(run) })
 	a.joining.Go(func() { a.times.watch(run, a.group) })
 	a.joining.Go(func() { a.keepTime(run, a.ledgerClock) })
 	a.joining.Go(func() {

@@ -73,6 +73,11 @@ func waitingFor(r gms.Recovery, lease time.Duration) string {
 // Recoveries implements admin.Recoveries.
 func (p people) Recoveries(ctx context.Context) ([]api.Recovery, error) {
 	p.fresh(ctx)
+	return p.recoveries(), nil
+}
+
+// recoveries are those that this node knows, the open ones first.
+func (p people) recoveries() []api.Recovery {
 	list := []api.Recovery{}
 	recoveries, _ := p.a.group.Recoveries()
 	for _, r := range recoveries {
@@ -81,7 +86,7 @@ func (p people) Recoveries(ctx context.Context) ([]api.Recovery, error) {
 	for _, e := range slices.Backward(p.a.group.Ended()) {
 		list = append(list, endedOf(e))
 	}
-	return list, nil
+	return list
 }
 
 func recoveryOf(r gms.Recovery) api.Recovery {

@@ -74,6 +74,8 @@ var rows = []row{
 	{pkg: "cmd/internal/api"},
 	// What a node knows, judged: pure, so that the page, the command, the probes and the notifications say the same.
 	{pkg: "cmd/internal/overview", may: []string{"cmd/internal/api"}},
+	{pkg: "cmd/internal/metrics", may: []string{"cmd/internal/api"}},
+	{pkg: "cmd/internal/notify", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/offline", may: []string{"configs", "gms/certs", "recovery/home", "pipeline/..."}},
 	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/web", may: []string{"cmd/internal/api"}},
@@ -82,7 +84,7 @@ var rows = []row{
 		pkg: "cmd/internal/app",
 		may: []string{
 			"signals", "gms", "gms/certs", "recovery/...", "pipeline/...", "configs",
-			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview",
+			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview", "cmd/internal/metrics", "cmd/internal/notify",
 		},
 		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest"},
 	},

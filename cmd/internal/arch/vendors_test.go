@@ -27,7 +27,7 @@ var vendors = []vendor{
 	{"github.com/spf13/viper", []string{"configs/load.go"}},
 	{"github.com/spf13/cobra", []string{"cmd/internal/cli"}},
 	{"github.com/spf13/pflag", []string{"cmd/internal/cli"}},
-	{"github.com/prometheus/client_golang", []string{"cmd/internal/app", "cmd/internal/web"}},
+	{"github.com/prometheus/client_golang", []string{"cmd/internal/app", "cmd/internal/metrics"}},
 
 	{"golang.org/x/sync", []string{"..."}},
 	{"golang.org/x/sys", []string{"..."}},

@@ -96,11 +96,11 @@ func databaseAlarms(f Facts) (list []api.Alarm) {
 			list = append(list, lacking(d, state, failed, f.Now))
 		}
 		if failed != nil {
-			list = append(list, api.Alarm{Kind: kindFailed, About: d.Name, Severity: api.Warning, Cause: failed.Error, Since: failed.Finished,
+			list = append(list, api.Alarm{Kind: kindFailed, About: d.Name, Occurrence: failed.ID, Severity: api.Warning, Cause: failed.Error, Since: failed.Finished,
 				Text: "the last backup of " + d.Name + " was " + failed.State + problem(failed.Error), Hint: cmp.Or(failed.Hint, "fencepost tasks "+failed.ID)})
 		}
 		if n := d.Newest; n != nil && len(n.Suspect) > 0 && !n.Accepted {
-			list = append(list, api.Alarm{Kind: kindSuspect, About: d.Name, Severity: api.Warning, Since: n.Completed,
+			list = append(list, api.Alarm{Kind: kindSuspect, About: d.Name, Occurrence: n.ID, Severity: api.Warning, Since: n.Completed,
 				Text: "the newest backup of " + d.Name + " is suspect and does not count: " + strings.Join(n.Suspect, "; "),
 				Hint: "look at the database; when it is right: fencepost backup accept " + n.ID})
 		}
