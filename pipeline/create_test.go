@@ -173,6 +173,7 @@ func TestCreateOneStorageFails(t *testing.T) {
 						r.Errorf("the failed storage has a valid manifest: %s", o)
 					}
 				}
+				r.wantClean(r.node("n2", nil, nil))
 			})
 		})
 		t.Run(name+" all", func(t *testing.T) {
@@ -190,6 +191,7 @@ func TestCreateOneStorageFails(t *testing.T) {
 					}
 				}
 				r.wantEntry(task.Backup, ledger.BackupGone)
+				r.wantClean(r.node("n2", nil, nil))
 			})
 		})
 	}

@@ -129,6 +129,7 @@ func TestManifestStalls(t *testing.T) {
 			r.Errorf("took %s", took)
 		}
 		r.wantWhole("one", task.Token)
+		r.wantClean(r.node("n2", nil, nil))
 	})
 	inRig(t, func(r *rig) {
 		r.start("n1", nil, faults{"two": {storagetest.Stall(storagetest.Put, opening(5*time.Minute)).On(manifestName)}})
@@ -137,6 +138,7 @@ func TestManifestStalls(t *testing.T) {
 			r.Errorf("attempt %d", task.Attempt)
 		}
 		r.wantWhole("two", task.Token)
+		r.wantClean(r.node("n2", nil, nil))
 	})
 }
 
@@ -152,6 +154,7 @@ func TestNothingStoredOfASourceThatFails(t *testing.T) {
 			}
 			r.wantObjects("one")
 			r.wantObjects("two")
+			r.wantClean(r.node("n2", nil, nil))
 		})
 	}
 	inRig(t, func(r *rig) { // one that never ends is cancelled

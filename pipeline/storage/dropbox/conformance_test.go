@@ -37,6 +37,7 @@ func passing() map[string]func() *dropboxtest.Fault {
 		"503":           func() *dropboxtest.Fault { return dropboxtest.Refuse(503, "<html>busy</html>") },
 		"proxy":         func() *dropboxtest.Fault { return dropboxtest.Refuse(502, "Bad Gateway") },
 		"expired token": func() *dropboxtest.Fault { return dropboxtest.Tagged(401, "expired_access_token").On("files/") },
+		"text of 409":   func() *dropboxtest.Fault { return dropboxtest.Refuse(409, "<html>conflict</html>") },
 		"text of 401":   func() *dropboxtest.Fault { return dropboxtest.Refuse(401, "who are you?").On("files/") },
 	}
 }
