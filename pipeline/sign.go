@@ -17,6 +17,10 @@ import (
 // ErrForeign: a manifest is not signed, or not by a node of this group. Nothing is restored from it unless a person says so.
 var ErrForeign = errors.New("not made by this group")
 
+// ErrUnknownKey: a manifest says that it is this group's own, and its key is none that is known: that of a node which joined
+// later than the list was written, or a stranger's. Such a manifest is ErrForeign too.
+var ErrUnknownKey = errors.New("its manifest is signed with a key that the group does not know")
+
 // Signer signs the manifests that a node makes.
 type Signer struct {
 	Cluster string            // id of the group
@@ -69,18 +73,18 @@ func (m Manifest) signed(text []byte) error {
 // Judge says whether a manifest that DecodeManifest has read was made by a node of the group with the id cluster: nil, or
 // ErrForeign and why, in one line. known tells which keys are those of its nodes, or once were.
 func Judge(m Manifest, cluster string, known func(node string, key ed25519.PublicKey) bool) error {
-	why := ""
+	var why error
 	switch {
 	case len(m.Signature) == 0:
-		why = "its manifest is not signed"
+		why = errors.New("its manifest is not signed")
 	case m.Cluster != cluster:
-		why = fmt.Sprintf("its manifest is signed by node %q of another group (%.40s)", m.Node, m.Cluster)
+		why = fmt.Errorf("its manifest is signed by node %q of another group (%.40s)", m.Node, m.Cluster)
 	case !known(m.Node, m.Key):
-		why = fmt.Sprintf("its manifest is signed with a key that the group does not know as node %q's", m.Node)
+		why = fmt.Errorf("%w as node %q's", ErrUnknownKey, m.Node)
 	default:
 		return nil
 	}
-	return &foreignError{fmt.Errorf("backup %s, token %d, is %w: %s", m.Backup, m.Token, ErrForeign, why)}
+	return &foreignError{fmt.Errorf("backup %s, token %d, is %w: %w", m.Backup, m.Token, ErrForeign, why)}
 }
 
 // foreignError is an ErrForeign with its remedy.

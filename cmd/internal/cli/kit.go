@@ -30,7 +30,7 @@ func (r *root) kitMakeCommand() *cobra.Command {
 		Use:   "make FILE --config FILE",
 		Short: "Write a kit for a group",
 		Long: "Write a kit, from the configuration of a node that can restore (its processors have the identity_file). It overwrites\n" +
-			"nothing. Make a new one when a storage, a credential or a key changes.",
+			"nothing. Make a new one when a storage, a credential or a key changes, and when a node joins.",
 		Args: arguments(1, 1),
 	}
 	cmd.Flags().StringVar(&o.Config, "config", "", "configuration file of a node that can restore")
@@ -57,7 +57,8 @@ func (r *root) kitCheckCommand() *cobra.Command {
 		Use:   "check KIT",
 		Short: "Try whether a kit would do today",
 		Long: "Open a kit, reach its storages with it, and open the newest backup of each database with its keys; and say which\n" +
-			"older ones need another kit. Nothing is written to a storage. The exit code is 1 when no storage of the kit would do.",
+			"older ones need another kit, or are by nodes that are newer than the kit. Nothing is written to a storage. The exit code\n" +
+			"is 1 when no storage of the kit would do.",
 		Args: arguments(1, 1),
 	}
 	phrase := passphraseFlag(cmd)
@@ -194,6 +195,10 @@ func (o kitCheckOutput) text(w io.Writer, now time.Time) {
 				kit = "the kit " + c.Kit
 			}
 			fmt.Fprintf(w, "Not read by this kit: %d backups of %s in %s, up to %s; they need %s.\n", c.Backups, printable(c.Database), printable(s.Storage), printable(c.Newest), printable(kit))
+		}
+		for _, u := range s.Unknown {
+			fmt.Fprintf(w, "Not believed by this kit: %d backups in %s, up to %s, by node %s, whose key it does not know. Has the node joined, or got a new home, since the kit was made? Then make a new kit.\n",
+				u.Backups, printable(s.Storage), printable(u.Newest), printable(u.Node))
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/offline"
 )
 
 // TestKit: everything of a group is lost but a storage and a kit; the kit alone, and a server, give the database back.
@@ -69,6 +71,32 @@ func TestKit(t *testing.T) {
 	}
 	if out, err := run(nil, "kit", "check", other, "--passphrase-file", phrase); err == nil || !strings.Contains(out, "Not read by this kit: 1 backups of shop in a, up to "+b.ID+"; they need the kit "+id) {
 		t.Errorf("with the kit of other keys: %s%v", out, err)
+	}
+
+	// A kit of before this node had joined tells whose key it does not know, and believes nothing by it.
+	early := filepath.Join(away, "early")
+	if err := os.Mkdir(early, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	list, err := offline.ReadSigners(filepath.Join(c.dir, "n1", offline.SignersName))
+	if err != nil || len(list.Keys) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	list.Keys = map[string]string{strings.Repeat("ab", 32): "n0"}
+	if err := list.Write(filepath.Join(early, offline.SignersName)); err != nil {
+		t.Fatal(err)
+	}
+	home := "home: " + filepath.Join(c.dir, "n1") + "\n"
+	if err := os.WriteFile(otherConfig, []byte(strings.Replace(string(text), home, "home: "+early+"\n", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := filepath.Join(away, "before.age")
+	if out, err := run(nil, "kit", "make", before, "--config", otherConfig, "--passphrase-file", phrase); err != nil {
+		t.Fatalf("%s%v", out, err)
+	}
+	out, err = run(nil, "kit", "check", before, "--passphrase-file", phrase)
+	if err == nil || !strings.Contains(out, "Not believed by this kit: 1 backups in a, up to "+b.ID+", by node n1") || !strings.Contains(out, "make a new kit") {
+		t.Errorf("with the kit of before: %s%v", out, err)
 	}
 
 	c.end()

@@ -1,11 +1,14 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +32,16 @@ type KitCheckStorage struct {
 	Problem string     `json:"problem,omitempty"`
 	// Closed are backups that the kit has no key for. Older ones are no Problem as long as it opens the newest.
 	Closed []pipeline.Closed `json:"closed"`
+	// Unknown are backups of the group whose makers' keys the kit does not know: the nodes joined later, or a stranger says
+	// that it is one of them. Older ones are no Problem as long as the newest is believed.
+	Unknown []KitUnknown `json:"unknown"`
+}
+
+// KitUnknown are backups that a node of the group has made whose key a kit does not know.
+type KitUnknown struct {
+	Node    string `json:"node"`
+	Backups int    `json:"backups"`
+	Newest  string `json:"newest"` // id
 }
 
 // CheckKit opens a kit, reaches each of its storages, and opens the newest backup of each database with the kit's keys, and
@@ -89,7 +102,7 @@ func signersOf(config string) string {
 }
 
 func checkShelf(ctx context.Context, o ShelfOptions) KitCheckStorage {
-	out := KitCheckStorage{Storage: o.Storage, Closed: []pipeline.Closed{}}
+	out := KitCheckStorage{Storage: o.Storage, Closed: []pipeline.Closed{}, Unknown: []KitUnknown{}}
 	o.AcceptForeign = o.Signers == "" // then a restore has to say so too
 	shelf, err := OpenShelf(o)
 	if err != nil {
@@ -97,16 +110,28 @@ func checkShelf(ctx context.Context, o ShelfOptions) KitCheckStorage {
 		return out
 	}
 	defer shelf.Close()
+	strangers := map[string]pipeline.Manifest{}
+	if trust := shelf.catalog.Trust; trust != nil {
+		shelf.catalog.Trust = func(ctx context.Context, m pipeline.Manifest) error {
+			err := trust(ctx, m)
+			if errors.Is(err, pipeline.ErrUnknownKey) {
+				strangers[m.Backup] = m
+			}
+			return err
+		}
+	}
 	list, _, err := shelf.List(ctx)
 	if err != nil {
 		out.Problem = err.Error()
 		return out
 	}
-	newest := map[string]string{}
+	newest, asOf := map[string]string{}, map[string]time.Time{}
 	for _, b := range list { // oldest first
-		newest[b.Database] = b.ID
+		newest[b.Database], asOf[b.Database] = b.ID, b.AsOf
 		out.Newest = &b.AsOf
+		delete(strangers, b.ID) // an attempt of it is believed
 	}
+	out.Unknown = unknownOf(strangers)
 	out.Backups = len(list)
 	if len(list) == 0 {
 		out.Problem = "it holds no backup that this kit believes"
@@ -117,10 +142,31 @@ func checkShelf(ctx context.Context, o ShelfOptions) KitCheckStorage {
 		return out
 	}
 	out.Closed = append(out.Closed, closed...)
+	for _, m := range strangers {
+		if m.AsOf.After(asOf[m.Database]) {
+			out.Problem = fmt.Sprintf("backup %s of database %s, which is newer than all that this kit believes, is signed with a key that it does not know as node %q's: make a new kit", m.Backup, m.Database, m.Node)
+		}
+	}
 	for database, id := range newest {
 		if err := pipeline.Opens(ctx, shelf.catalog, id); err != nil {
 			out.Problem = fmt.Sprintf("backup %s of database %s: %v", id, database, err)
 		}
+	}
+	return out
+}
+
+// unknownOf counts manifests by their makers.
+func unknownOf(strangers map[string]pipeline.Manifest) []KitUnknown {
+	out := []KitUnknown{}
+	for _, m := range slices.SortedFunc(maps.Values(strangers), func(a, b pipeline.Manifest) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), a.AsOf.Compare(b.AsOf), cmp.Compare(a.Backup, b.Backup))
+	}) {
+		if len(out) == 0 || out[len(out)-1].Node != m.Node {
+			out = append(out, KitUnknown{Node: m.Node})
+		}
+		last := &out[len(out)-1]
+		last.Backups++
+		last.Newest = m.Backup
 	}
 	return out
 }
