@@ -28,11 +28,7 @@ func TestTheTableOfNamesIsTrue(t *testing.T) {
 	for _, dir := range []string{".", "../signals", "../recovery"} {
 		exported(t, dir, there)
 	}
-	for name := range maps.Clone(there) {
-		if _, member, ok := strings.Cut(name, "."); ok {
-			there[member] = true
-		}
-	}
+	addMembers(there)
 	for line := range strings.Lines(table) {
 		row := regexp.MustCompile(`^//\t  (.{33}) (\S.*)$`).FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if row == nil {
@@ -52,6 +48,50 @@ func TestTheTableOfNamesIsTrue(t *testing.T) {
 		if _, err := os.Stat(file); err != nil {
 			t.Errorf("there is no file %s", file)
 		}
+	}
+}
+
+func addMembers(there map[string]bool) {
+	for name := range maps.Clone(there) {
+		if _, member, ok := strings.Cut(name, "."); ok {
+			there[member] = true
+		}
+	}
+}
+
+// Every name of ours that the README gives to those who come from elsewhere is there.
+func TestTheTablesOfMovingAreTrue(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pages, begun := strings.Cut(string(text), "\n### From Shoal\n")
+	pages, _, ended := strings.Cut(pages, "\n## ")
+	if !begun || !ended {
+		t.Fatal("README.md has no page from Shoal")
+	}
+	there := map[string]bool{}
+	for _, dir := range []string{".", "../signals", "../recovery"} {
+		exported(t, dir, there)
+	}
+	addMembers(there)
+	rows := 0
+	for line := range strings.Lines(pages) {
+		cells := strings.Split(line, " | ")
+		if !strings.HasPrefix(line, "| ") || len(cells) != 2 {
+			continue
+		}
+		rows++
+		for _, code := range regexp.MustCompile("`[^`]*`").FindAllString(cells[1], -1) {
+			for _, name := range regexp.MustCompile(`\b[A-Z]\w+(\.[A-Z]\w+)?\b`).FindAllString(code, -1) {
+				if !there[name] {
+					t.Errorf("%s: there is no %s", cells[0], name)
+				}
+			}
+		}
+	}
+	if rows < 35 {
+		t.Errorf("the tables have %d rows", rows)
 	}
 }
 

@@ -2,9 +2,11 @@ package gmstest
 
 import (
 	"fmt"
+	"slices"
 	"testing/synctest"
 	"time"
 
+	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/signals"
 )
 
@@ -74,5 +76,31 @@ func (w *World) AwaitGone(names ...string) time.Duration {
 			}
 		}
 		return true
+	})
+}
+
+// AwaitRecovered waits until a recovery of the component of a dead run of node has been released and none is open, as every
+// living node sees it.
+func (w *World) AwaitRecovered(component, node string) time.Duration {
+	w.t.Helper()
+	return w.Await(fmt.Sprintf("the recovery of %s of %s", component, node), func() bool {
+		for _, n := range w.Living() {
+			if !hasRecovered(n.Group, component, node) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func hasRecovered(g *gms.Group, component, node string) bool {
+	open, _ := g.Recoveries()
+	for _, r := range open {
+		if r.Component == component && r.Node == node {
+			return false
+		}
+	}
+	return slices.ContainsFunc(g.Ended(), func(e gms.EndedRecovery) bool {
+		return e.Component == component && e.Node == node && !e.Dropped
 	})
 }

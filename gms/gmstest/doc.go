@@ -12,7 +12,7 @@
 //				if err := n.Router.AddRecoveryFactory("payments", signals.HandleRecovery(app.recover)); err != nil {
 //					return nil, err
 //				}
-//				m, err := recovery.New(recovery.Options{Log: recovery.GroupLog(n.Group), Router: n.Router, Node: n.Name})
+//				m, err := recovery.ForGroup(n.Group, recovery.Options{})
 //				if err != nil {
 //					return nil, err
 //				}
@@ -21,9 +21,13 @@
 //			claim, err := w.Node("n2").Group.Claim(t.Context(), "payments", "17", 1)
 //			...
 //			w.Kill("n2")
-//			w.Await("the recovery of n2's payment", func() bool { return app.recovered("17") })
+//			w.AwaitRecovered("payments", "n2")
+//			... // what the app has made of it
 //		})
 //	}
+//
+// A host app that waits for real sockets, disks or databases cannot live in a bubble: there each node is a gms.Group of its
+// own, from gms.DefaultConfig, and Killable gives it a network that can die.
 //
 // # What holds
 //

@@ -58,7 +58,7 @@ func TestHostApp(t *testing.T) {
 			if err := n.Router.AddRecoveryFactory("payments", signals.HandleRecovery(app.recover)); err != nil {
 				return nil, err
 			}
-			m, err := recovery.New(recovery.Options{Log: recovery.GroupLog(n.Group), Router: n.Router, Node: n.Name})
+			m, err := recovery.ForGroup(n.Group, recovery.Options{})
 			if err != nil {
 				return nil, err
 			}
@@ -73,5 +73,6 @@ func TestHostApp(t *testing.T) {
 		if took > time.Second {
 			t.Errorf("it was booked after %v", took)
 		}
+		w.AwaitRecovered("payments", "n2")
 	})
 }
