@@ -42,6 +42,7 @@ type Config struct {
 	Schedules  []Schedule  `yaml:"schedules"`
 	Retention  []Retention `yaml:"retention"`
 	Components []Component `yaml:"components"`
+	Notify     Notify      `yaml:"notify"`
 	Log        Log         `yaml:"log"`
 }
 

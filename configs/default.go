@@ -47,7 +47,10 @@ func Default() Config {
 		Schedules:  []Schedule{},
 		Retention:  []Retention{},
 		Components: []Component{},
-		Log:        Log{Level: "info", Format: "text"},
+		Notify: Notify{
+			Severity: "warning", After: time.Minute, Repeat: 24 * time.Hour, Heartbeat: Heartbeat{Every: time.Minute}, Hooks: []Hook{}, Mails: []Mail{},
+		},
+		Log: Log{Level: "info", Format: "text"},
 	}
 }
 

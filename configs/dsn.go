@@ -88,6 +88,13 @@ func (c *Config) references() []string {
 	for _, s := range c.Storages {
 		out = append(out, s.AccessKey.raw, s.SecretKey.raw, s.RefreshToken.raw)
 	}
+	out = append(out, c.Notify.Heartbeat.URL.raw)
+	for _, h := range c.Notify.Hooks {
+		out = append(out, h.URL.raw, h.Secret.raw)
+	}
+	for _, m := range c.Notify.Mails {
+		out = append(out, m.Password.raw)
+	}
 	return out
 }
 

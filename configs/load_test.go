@@ -150,7 +150,8 @@ log: {level: debug, format: json}
 			"export", "/bin/x", []string{"a"}, []string{"p"}, []string{"q"}, []string{"f"}, []string{"o"}, []string{"t"}, 1, 3,
 			2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6,
 		}},
-		Log: Log{"debug", "json"},
+		Notify: Default().Notify,
+		Log:    Log{"debug", "json"},
 	}
 	if diff := cmp.Diff(want, got, cmpDSN); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
@@ -185,7 +186,7 @@ func TestEveryFieldFromEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		anyText := f.typ.Kind() == reflect.String || f.typ.Kind() == reflect.Slice || f.typ == reflect.TypeFor[DSN]() // checked by Validate
+		anyText := f.typ.Kind() == reflect.String || f.typ.Kind() == reflect.Slice || f.typ == reflect.TypeFor[DSN]() || f.typ == reflect.TypeFor[Secret]() // checked by Validate
 		if anyText != (len(ps) == 0) {
 			t.Errorf("%s: problems %v", variable(f.path), ps)
 		}

@@ -39,6 +39,7 @@ func (c *Config) Validate() error {
 	c.checkSchedules(&ps)
 	c.checkRetention(&ps)
 	c.checkComponents(&ps)
+	c.checkNotify(&ps)
 	return ps.err("")
 }
 

@@ -109,6 +109,7 @@ type Backend struct {
 	Recoveries Recoveries
 	Operator   Operator
 	Keyring    Keyring
+	Notifier   Notifier
 	Tasks      Tasks
 	Backups    Backups
 	Requests   Requests

@@ -48,6 +48,7 @@ func NewHandler(b Backend) http.Handler {
 	h.routeStorages(mux)
 	h.keyringRoutes(mux)
 	h.routeRestores(mux)
+	h.routeNotify(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, &api.Error{Code: api.CodeNotFound, Message: "the daemon does not know " + r.Method + " " + r.URL.Path,
 			Hint: "the command and the daemon may be of different versions: compare fencepost version with fencepost status"})

@@ -14,6 +14,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/cmd/internal/metrics"
+	"github.com/fencepost/fencepost/cmd/internal/notify"
 	"github.com/fencepost/fencepost/cmd/internal/overview"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
@@ -45,6 +46,7 @@ type App struct {
 
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
+	notifier *notify.Notifier // nil: there is nobody to tell
 
 	mu       sync.Mutex
 	state    string // as api.Status.State
@@ -105,6 +107,9 @@ func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog
 		gcfg.Run, gcfg.WardenKey, gcfg.TellWarden = child.Run(), child.Key(), child.Stands
 	}
 	if a.group, err = gms.New(gcfg); err != nil {
+		return nil, err
+	}
+	if a.notifier, err = a.newNotifier(); err != nil {
 		return nil, err
 	}
 	a.manager, err = recovery.New(recovery.Options{
@@ -249,6 +254,10 @@ func (a *App) join(ctx context.Context) error {
 	}
 	if err := a.startItemComponents(lasting, w, b); err != nil {
 		return err
+	}
+	if a.notifier != nil {
+		a.notifier.Start(lasting)
+		a.onStop("notifications", func(context.Context) error { a.notifier.Stop(); return nil })
 	}
 	a.mu.Lock()
 	a.work = w

@@ -33,7 +33,7 @@ func (a *App) look(ctx context.Context) api.Overview {
 		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready",
 	})
 	f.View.Stale = stale
-	f.Others = a.othersAlarms()
+	f.Others = append(a.othersAlarms(), a.notifyProblems()...)
 	if warnings, err := offline.CheckSecurity(&a.cfg, f.Now); err != nil {
 		f.Certificate = err.Error()
 	} else if len(warnings) > 0 {

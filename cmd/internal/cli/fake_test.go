@@ -422,3 +422,10 @@ func (f *fake) RebuildCatalog(_ context.Context, r api.RebuildCatalog) ([]api.Ba
 	return []api.Backup{{ID: "b9", Database: "shop", State: "completed", Token: 71, RawBytes: 5 << 20, AsOf: before(26 * time.Hour),
 		Storages: []api.Copy{{Storage: "disk", State: "present", Bytes: 1 << 20}}}}, nil
 }
+
+func (f *fake) TestNotify(_ context.Context, r api.TestNotify) ([]api.NotifyResult, error) {
+	if r.Receiver == "ops" {
+		return []api.NotifyResult{{Receiver: "ops"}}, nil
+	}
+	return []api.NotifyResult{{Receiver: "chat", Problem: "POST chat.example.org: answered 403 Forbidden"}, {Receiver: "ops"}}, nil
+}

@@ -68,6 +68,21 @@ func secretFiles(c *configs.Config) (list []secretFile) {
 			}
 		}
 	}
+	if path, ok := c.Notify.Heartbeat.URL.File(); ok {
+		add("notify.heartbeat.url", path)
+	}
+	for i, h := range c.Notify.Hooks {
+		for key, secret := range map[string]configs.Secret{"url": h.URL, "secret": h.Secret} {
+			if path, ok := secret.File(); ok {
+				add(fmt.Sprintf("notify.hooks[%d].%s", i, key), path)
+			}
+		}
+	}
+	for i, m := range c.Notify.Mails {
+		if path, ok := m.Password.File(); ok {
+			add(fmt.Sprintf("notify.mails[%d].password", i), path)
+		}
+	}
 	return list
 }
 

@@ -168,8 +168,12 @@ func TestSecretFilesAreAllKnown(t *testing.T) {
 		Processors: []configs.Processor{{IdentityFile: "/4", PassphraseFile: "/5"}},
 		Databases:  []configs.Database{{DSN: configs.NewDSN("file:/6")}},
 		Storages:   []configs.Storage{{AccessKey: configs.NewSecret("file:/7"), SecretKey: configs.NewSecret("file:/8"), RefreshToken: configs.NewSecret("file:/9")}},
+		Notify: configs.Notify{
+			Heartbeat: configs.Heartbeat{URL: configs.NewSecret("file:/10")}, Hooks: []configs.Hook{{URL: configs.NewSecret("file:/11"), Secret: configs.NewSecret("file:/12")}},
+			Mails: []configs.Mail{{Password: configs.NewSecret("file:/13")}},
+		},
 	}
-	if got := secretFiles(&c); len(got) != 9 {
+	if got := secretFiles(&c); len(got) != 13 {
 		t.Errorf("%+v", got)
 	}
 }

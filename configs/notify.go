@@ -1,0 +1,144 @@
+package configs
+
+import (
+	"fmt"
+	"net/mail"
+	"time"
+)
+
+// Notify is who is told of what needs a person. The same on all nodes: one of them tells, each thing once.
+type Notify struct {
+	// Severity is warning (all is told) or critical (only that). Default warning.
+	Severity string `yaml:"severity"`
+	// After is how long an alarm must last before it is told, and its end, 0s to 1h: what comes within it and has one cause
+	// is one message. Default 1m.
+	After time.Duration `yaml:"after"`
+	// Repeat is after what time an alarm that lasts is told again, 1h to 8760h; 0s: never. Default 24h.
+	Repeat time.Duration `yaml:"repeat"`
+	// Heartbeat calls an outside watcher.
+	Heartbeat Heartbeat `yaml:"heartbeat"`
+	// Hooks are web hooks.
+	Hooks []Hook `yaml:"hooks"`
+	// Mails are mail servers and who gets mail.
+	Mails []Mail `yaml:"mails"`
+}
+
+// Heartbeat is the call that tells an outside watcher that all is well: there is a quorum, the ledger answers and every
+// database has a good backup within its rpo. When it stays away the watcher rings, also when every node is dead.
+type Heartbeat struct {
+	// URL is called with GET; or a reference env:NAME or file:PATH. Default none.
+	URL Secret `yaml:"url"`
+	// Every is how often, 10s to 24h. Default 1m.
+	Every time.Duration `yaml:"every"`
+}
+
+// Hook is a web hook: each message is a POST.
+type Hook struct {
+	// Name is what logs and commands call it; same alphabet as a database's, unique among hooks and mails.
+	Name string `yaml:"name"`
+	// URL is where to; or a reference env:NAME or file:PATH. It is never shown.
+	URL Secret `yaml:"url"`
+	// Secret is a reference env:NAME or file:PATH to what the message is signed with (header Fencepost-Signature). Default:
+	// not signed.
+	Secret Secret `yaml:"secret"`
+	// Template is the body, a Go text/template of the message's fields ID, Kind, Group, At, Title, Cause and Alarms; the
+	// function json puts a value in quotes. Default: the message as JSON.
+	Template string `yaml:"template"`
+	// ContentType is the body's. Default application/json.
+	ContentType string `yaml:"content_type"`
+}
+
+// setDefaults fills an entry before the file's words are read.
+func (h *Hook) setDefaults(string) { *h = Hook{ContentType: "application/json"} }
+
+// Mail is a mail server, and who gets a mail of each message.
+type Mail struct {
+	// Name is as of a hook.
+	Name string `yaml:"name"`
+	// Server is host:port.
+	Server string `yaml:"server"`
+	// Security is starttls (default; required of the server), tls (from the first byte) or none (only to a server on
+	// this machine).
+	Security string `yaml:"security"`
+	// From is the sender's address.
+	From string `yaml:"from"`
+	// To are the receivers' addresses.
+	To []string `yaml:"to"`
+	// User logs in. Default: no log-in.
+	User string `yaml:"user"`
+	// Password is a reference env:NAME or file:PATH to the user's password.
+	Password Secret `yaml:"password"`
+}
+
+func (m *Mail) setDefaults(string) { *m = Mail{Security: "starttls"} }
+
+// Given tells whether anything was written at all.
+func (s Secret) Given() bool { return s.raw != "" }
+
+func (c *Config) checkNotify(ps *problems) {
+	n := c.Notify
+	checkOneOf(ps, "notify.severity", n.Severity, "warning", "critical")
+	checkDuration(ps, "notify.after", n.After, 0, time.Hour)
+	if n.Repeat != 0 {
+		checkDuration(ps, "notify.repeat", n.Repeat, time.Hour, 365*24*time.Hour)
+	}
+	checkDuration(ps, "notify.heartbeat.every", n.Heartbeat.Every, 10*time.Second, 24*time.Hour)
+	if problem := n.Heartbeat.URL.problem(true); n.Heartbeat.URL.Given() && problem != "" {
+		ps.add("notify.heartbeat.url", "%s", problem)
+	}
+	seen := map[string]int{}
+	for i, h := range n.Hooks {
+		h.check(ps, fmt.Sprintf("notify.hooks[%d]", i), seen, i)
+	}
+	seen = map[string]int{}
+	for i, m := range n.Mails {
+		m.check(ps, fmt.Sprintf("notify.mails[%d]", i), seen, i)
+		for j, h := range n.Hooks {
+			if h.Name == m.Name {
+				ps.add(fmt.Sprintf("notify.mails[%d].name", i), "is %q, as notify.hooks[%d] is: give each its own name", m.Name, j)
+			}
+		}
+	}
+}
+
+// check never repeats a url: it may be a secret.
+func (h *Hook) check(ps *problems, at string, seen map[string]int, i int) {
+	checkItemName(ps, at, h.Name, "notify.hooks", seen, i)
+	if problem := h.URL.problem(true); problem != "" {
+		ps.add(at+".url", "%s", problem)
+	}
+	if problem := h.Secret.problem(false); h.Secret.Given() && problem != "" {
+		ps.add(at+".secret", "%s", problem)
+	}
+}
+
+func (m *Mail) check(ps *problems, at string, seen map[string]int, i int) {
+	checkItemName(ps, at, m.Name, "notify.mails", seen, i)
+	checkOneOf(ps, at+".security", m.Security, "starttls", "tls", "none")
+	host, port, ok := splitAddress(m.Server)
+	switch {
+	case !ok || port == 0:
+		ps.add(at+".server", "is %q, want host:port, such as smtp.example.org:587", m.Server)
+	case m.Security == "none" && !loopback(host):
+		ps.add(at+".security", "is none, and %s is another machine: choose starttls or tls", host)
+	}
+	checkMailbox(ps, at+".from", m.From)
+	if len(m.To) == 0 {
+		ps.add(at+".to", "is empty: give at least one address")
+	}
+	for j, to := range m.To {
+		checkMailbox(ps, fmt.Sprintf("%s.to[%d]", at, j), to)
+	}
+	if problem := m.Password.problem(false); m.User != "" && problem != "" {
+		ps.add(at+".password", "%s", problem)
+	}
+	if m.User == "" && m.Password.Given() {
+		ps.add(at+".user", "is missing, and there is a password")
+	}
+}
+
+func checkMailbox(ps *problems, path, text string) {
+	if a, err := mail.ParseAddress(text); err != nil || a.Address != text {
+		ps.add(path, "is %q, want a bare address such as ops@example.org", text)
+	}
+}
