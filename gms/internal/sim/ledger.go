@@ -25,6 +25,7 @@ type row struct {
 	token           uint64
 	copied          uint64   // completed: token of the attempt whose result counts
 	tokens          []uint64 // every one that took the row
+	entry           uint64   // of the attempt that may store something
 }
 
 type fenceName struct{ component, node string }
@@ -239,6 +240,9 @@ func (l *ledger) advance(name string, token uint64, to stage, copied uint64) res
 	}
 	l.grow(r, max(token, r.token))
 	r.state = to
+	if to == working {
+		r.entry = token
+	}
 	if to == completed {
 		r.copied = copied
 		l.w.report.Completed++

@@ -91,12 +91,21 @@ func (s *store) bury(n *node, name objectName, then func(result, bool)) {
 	}, then)
 }
 
-// sweep removes, under each item that the ledger knows, what lower tokens left (rule 28), again and again.
+// sweep removes, under each item that has an entry, what tokens below the entry's left (rule 28), again and again; of an item
+// that is done also what came of tokens that it was never counted under.
 func (s *store) sweep() {
 	for name, o := range s.objects {
 		r := s.w.ledger.row(name.item)
-		if r != nil && name.token < r.token && !(r.state == completed && name.token == r.copied) && o.manifest != valid {
-			o.data = false
+		bound := r.entry
+		if r.state == completed {
+			bound = r.token
+		}
+		if name.token >= bound || r.state == completed && name.token == r.copied {
+			continue
+		}
+		o.data = false
+		if o.manifest == valid {
+			o.manifest = void
 		}
 	}
 	s.w.after(time.Second, s.sweep)
