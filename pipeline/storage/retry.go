@@ -79,11 +79,16 @@ func (o RetryOptions) pause(n int) time.Duration {
 	return d/2 + time.Duration(o.Jitter()*float64(d/2))
 }
 
-// do makes call until it succeeds, its error is final, again says no, or the attempts are used up.
+// do makes call until it succeeds, its error is final, ctx has ended, again says no, or the attempts are used up.
 func (s *retry) do(ctx context.Context, call func() error, again func() bool) error {
 	for n := 1; ; n++ {
 		err := call()
-		if err == nil || Final(err) || ctx.Err() != nil || !again() {
+		switch {
+		case err == nil || Final(err):
+			return err
+		case ctx.Err() != nil: // the reason why it is not tried again
+			return fmt.Errorf("%w (last error: %w)", context.Cause(ctx), err)
+		case !again():
 			return err
 		}
 		if n == s.o.Attempts {

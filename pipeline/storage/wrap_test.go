@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/local"
 	"github.com/fencepost/fencepost/pipeline/storage/mem"
 	"github.com/fencepost/fencepost/pipeline/storage/storagetest"
 )
@@ -27,6 +29,51 @@ func stack(s storage.Storage, logger *slog.Logger) storage.Storage {
 // Wrappers keep the contract: the whole stack passes the suite that storages pass.
 func TestWrappersConform(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Storage { return stack(mem.New(), slog.New(slog.DiscardHandler)) }, storagetest.InMemory)
+}
+
+// The whole suite under every single fault that a retry is there for: a call that fails before anything has happened, and
+// one without effect, or whose effect is the same twice, of which the answer is lost.
+func TestConformanceUnderEachFault(t *testing.T) {
+	passes := errors.New("this passes")
+	at := func(f *storagetest.Fault, n int) *storagetest.Fault { return f.Nth(n) }
+	var all []func() *storagetest.Fault
+	for _, op := range []storagetest.Op{storagetest.Put, storagetest.Get, storagetest.Stat, storagetest.List, storagetest.Delete} {
+		for n := 1; n <= 2; n++ {
+			all = append(all, func() *storagetest.Fault { return at(storagetest.Fail(op, passes), n) })
+			if op != storagetest.Put {
+				all = append(all, func() *storagetest.Fault { return at(storagetest.Lose(op, passes), n) })
+			}
+		}
+	}
+	stores := map[string]func(t *testing.T) storage.Storage{
+		"mem": func(*testing.T) storage.Storage { return mem.New() },
+		"local": func(t *testing.T) storage.Storage {
+			s, err := local.Open(local.Options{Root: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			return s
+		},
+	}
+	if os.Getenv("FENCEPOST_LONG") == "" {
+		delete(stores, "local") // it waits for the disk each time
+	}
+	for name, open := range stores {
+		for _, fault := range all {
+			t.Run(name+" "+fault().String(), func(t *testing.T) {
+				hits := 0
+				storagetest.Run(t, func(t *testing.T) storage.Storage {
+					f := fault()
+					t.Cleanup(func() { hits += f.Hits() })
+					return storage.Retry(storagetest.Inject(open(t), f), storage.RetryOptions{First: time.Millisecond, Longest: time.Millisecond})
+				}, storagetest.InMemory)
+				if hits == 0 {
+					t.Error("it struck nobody")
+				}
+			})
+		}
+	}
 }
 
 func TestGuardConforms(t *testing.T) {
