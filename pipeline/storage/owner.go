@@ -135,7 +135,7 @@ func readOwner(ctx context.Context, s Storage) (Owner, string, error) {
 		return Owner{}, "", ErrNoOwner
 	}
 	if err != nil {
-		return Owner{}, "", fmt.Errorf("read %s: %w", OwnerName, err)
+		return Owner{}, "", err // it names the object
 	}
 	defer r.Close()
 	b, err := io.ReadAll(io.LimitReader(r, ownerMaxSize+1))

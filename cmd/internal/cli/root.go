@@ -168,8 +168,12 @@ func (r *root) report(err error) {
 		fmt.Fprintf(r.Stderr, "fencepost: %s\n", printable(line))
 	}
 	var e *api.Error
-	if errors.As(err, &e) && e.Hint != "" {
+	var own interface{ Hint() string }
+	switch {
+	case errors.As(err, &e) && e.Hint != "":
 		fmt.Fprintf(r.Stderr, "hint: %s\n", printable(e.Hint))
+	case errors.As(err, &own) && own.Hint() != "":
+		fmt.Fprintf(r.Stderr, "hint: %s\n", printable(own.Hint()))
 	}
 }
 

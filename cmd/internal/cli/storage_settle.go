@@ -83,7 +83,7 @@ func (o probeOutput) text(w io.Writer, _ time.Time) {
 		fmt.Fprintf(w, "left behind: %s\n", printable(name))
 	}
 	if o.Owner.Cluster == "" {
-		fmt.Fprintln(w, "Nobody owns it yet.")
+		fmt.Fprintln(w, "Nobody owns it yet: the group marks it when a node starts that has it in its configuration.")
 		return
 	}
 	fmt.Fprintf(w, "It is the group's own (%s).\n", o.Owner.Cluster)

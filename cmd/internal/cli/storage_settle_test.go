@@ -64,12 +64,17 @@ func TestStorageTestAddAdopt(t *testing.T) {
 		want  string // of what people see
 		files string
 	}{
+		{"", "list disk --config " + ours, 1, "has no owner object", ""},
+		{"", "list disk --config " + ours, 1, "hint: is " + root + " mounted?", ""},
+		{"", "restore disk b --database d --config " + ours, 1, "has no owner object", ""},
+		{"", "list disk --accept-foreign --config " + ours, 0, "no backups", ""},
 		{"", "test disk --config " + ours, 0, "Nobody owns it yet", ""},
 		{"", "add disk --config " + nobodys, 0, "Nobody owns it yet", ""},
 		{"", "adopt disk --config " + ours, 1, "has no owner object", ""},
 		{"", "add disk --config " + ours, 0, "It is the group's own (" + one, owner},
 		{"", "test disk --config " + ours, 0, "abort", owner},
 		{"", "test disk --append-only --config " + ours, 1, "the credentials may delete", owner},
+		{"", "list disk --config " + ours, 0, "no backups", owner},
 		{"", "test disk --config " + theirs, 1, "belongs to another cluster: " + one, owner},
 		{"", "add disk --config " + theirs, 1, "belongs to another cluster: " + one, owner},
 		{"", "test disk --config " + nobodys, 1, "by --signers", owner},
@@ -83,6 +88,7 @@ func TestStorageTestAddAdopt(t *testing.T) {
 		{"", "test disk --config " + ours, 1, "belongs to another cluster: " + other, owner},
 		{"", "adopt disk --yes --config " + ours, 0, "it was that of " + other, owner},
 		{"", "test dusk --config " + ours, 1, `has no storage named "dusk"`, owner},
+		{"", "list dusk --config " + ours, 1, "hint: it has: disk", owner},
 		{"", "test disk", 2, "which node?", owner},
 		{"", "set disk --config " + ours, 2, "which secret?", owner},
 		{"x", "set disk --secret-file - --config " + ours, 1, "kind local, which has no secret", owner},

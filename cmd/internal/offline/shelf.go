@@ -23,7 +23,8 @@ import (
 // Shelf is one storage of a configuration, looked at without a daemon, a group and a ledger.
 type Shelf struct {
 	config  *configs.Config
-	name    string
+	section configs.Storage
+	foreign bool // every manifest is believed, and a storage without an owner too
 	catalog pipeline.Catalog
 	close   func() error
 }
@@ -44,7 +45,11 @@ func OpenShelf(o ShelfOptions) (*Shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Shelf{config: c, name: o.Storage, catalog: pipeline.Catalog{Storages: map[string]storage.Storage{}}}
+	section, err := named(c, o.Config, o.Storage)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shelf{config: c, section: section, foreign: o.AcceptForeign, catalog: pipeline.Catalog{Storages: map[string]storage.Storage{}}}
 	var configured []processor.Processor
 	for i, p := range c.Processors {
 		made, err := OpenProcessor(p)
@@ -59,21 +64,25 @@ func OpenShelf(o ShelfOptions) (*Shelf, error) {
 	if s.catalog.Trust, err = believed(o, c.Home); err != nil {
 		return nil, err
 	}
-	for i, one := range c.Storages {
-		if one.Name != o.Storage {
-			continue
-		}
-		st, closer, err := OpenStorage(one, Accounts{}, true, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return nil, fmt.Errorf("storages[%d] %s: %w", i, one.Name, err)
-		}
-		if one.AppendOnly {
-			st = storage.AppendOnly(st, slog.New(slog.DiscardHandler))
-		}
-		s.catalog.Storages[one.Name], s.close = storage.Retry(st, storage.RetryOptions{}), closer
-		return s, nil
+	st, closer, err := OpenStorage(section, Accounts{}, true, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, advise(section, fmt.Errorf("storage %s: %w", section.Name, err))
 	}
-	return nil, fmt.Errorf("%s has no storage named %q", o.Config, o.Storage)
+	if section.AppendOnly {
+		st = storage.AppendOnly(st, slog.New(slog.DiscardHandler))
+	}
+	s.catalog.Storages[section.Name], s.close = storage.Retry(st, storage.RetryOptions{}), closer
+	return s, nil
+}
+
+// there asks whether it is a storage that a group has used: an empty folder where a disk should be mounted is not one without
+// backups.
+func (s *Shelf) there(ctx context.Context) error {
+	_, err := storage.CheckOwner(ctx, s.catalog.Storages[s.section.Name], "")
+	if err == nil || errors.Is(err, storage.ErrForeign) || errors.Is(err, storage.ErrNoOwner) && s.foreign {
+		return nil
+	}
+	return advise(s.section, fmt.Errorf("storage %s: %w", s.section.Name, err))
 }
 
 // believed chooses how manifests are judged.
@@ -108,7 +117,11 @@ type (
 
 // List are the whole backups of the storage, oldest first, and what is wrong there.
 func (s *Shelf) List(ctx context.Context) ([]ShelvedBackup, []ShelfFinding, error) {
-	return pipeline.Shelved(ctx, s.catalog, nil)
+	if err := s.there(ctx); err != nil {
+		return nil, nil, err
+	}
+	list, findings, err := pipeline.Shelved(ctx, s.catalog, nil)
+	return list, findings, advise(s.section, err)
 }
 
 // ShelfRestore says what is restored, and into what.
@@ -130,6 +143,9 @@ func shelfTask(target string) string {
 // it replaced is kept. The configuration's restore.keep_old and restore.jobs count.
 // A restore into the same target that was killed is cleaned up after; one that still runs is ended.
 func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo string, err error) {
+	if err := s.there(ctx); err != nil {
+		return "", "", err
+	}
 	for i, d := range s.config.Databases {
 		if d.Name != r.Database {
 			continue

@@ -124,7 +124,7 @@ func AdoptStorage(ctx context.Context, o StorageOptions, sure func(OwnedBy) erro
 	case errors.Is(err, storage.ErrNoOwner):
 		return was, is, fmt.Errorf("storage %s: %w: the group adds a new one when its node starts; one that it has used before is not mounted, or lost: then give the new one a name of its own", o.Storage, err)
 	case !errors.Is(err, storage.ErrForeign):
-		return was, is, fmt.Errorf("storage %s: %w", o.Storage, err)
+		return was, is, advise(one.section, fmt.Errorf("storage %s: %w", o.Storage, err))
 	}
 	if err := sure(was); err != nil {
 		return was, is, err
@@ -191,12 +191,8 @@ func sectionOf(o StorageOptions) (*configs.Config, configs.Storage, error) {
 	if err != nil {
 		return nil, configs.Storage{}, err
 	}
-	for _, s := range c.Storages {
-		if s.Name == o.Storage {
-			return c, s, nil
-		}
-	}
-	return nil, configs.Storage{}, fmt.Errorf("%s has no storage named %q", o.Config, o.Storage)
+	s, err := named(c, o.Config, o.Storage)
+	return c, s, err
 }
 
 func openBare(o StorageOptions, log *slog.Logger) (*bare, error) {
@@ -221,7 +217,7 @@ func openSection(o StorageOptions, c *configs.Config, section configs.Storage, l
 	}
 	var err error
 	if one.store, one.close, err = OpenStorage(section, Accounts{}, false, log); err != nil {
-		return nil, fmt.Errorf("storage %s: %w", section.Name, err)
+		return nil, advise(section, fmt.Errorf("storage %s: %w", section.Name, err))
 	}
 	return one, nil
 }
@@ -235,7 +231,7 @@ func (b *bare) owner(ctx context.Context) (storage.Owner, error) {
 	case errors.Is(err, storage.ErrForeign) && b.cluster == "":
 		return owner, fmt.Errorf("storage %s belongs to a group, and which one this node is of is not known: nothing was written; name a %s of the group by --signers", b.section.Name, SignersName)
 	}
-	return owner, fmt.Errorf("storage %s: nothing was written: %w", b.section.Name, err)
+	return owner, advise(b.section, fmt.Errorf("storage %s: nothing was written: %w", b.section.Name, err))
 }
 
 func ownedBy(o storage.Owner) OwnedBy {

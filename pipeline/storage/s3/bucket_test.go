@@ -155,6 +155,7 @@ func TestWrongCredentialsAndBuckets(t *testing.T) {
 	}{
 		"wrong secret": {func(o *Options) { o.SecretKey = secret.New("hunter3hunter3") }, "access denied"},
 		"wrong key":    {func(o *Options) { o.AccessKey = "somebody" }, "access denied"},
+		"wrong region": {func(o *Options) { o.Region = "eu-west-9" }, "region"},
 		"no bucket":    {func(o *Options) { o.Bucket = "another-bucket" }, "bucket"},
 	} {
 		o := o

@@ -44,6 +44,8 @@ func classify(err error) (hint string, class error) {
 		return "the bucket does not exist", storage.ErrPermanent
 	case "AccessDenied", "AllAccessDisabled", "AccountProblem", "InvalidAccessKeyId", "SignatureDoesNotMatch":
 		return "access denied (wrong credentials, or they have no right to this)", storage.ErrPermanent
+	case "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect":
+		return "the bucket is of another region, or of another endpoint", storage.ErrPermanent
 	case "RequestTimeTooSkewed":
 		return "the clock of this machine is wrong", storage.ErrPermanent
 	case "MethodNotAllowed", "ObjectLocked":
@@ -56,7 +58,9 @@ func classify(err error) (hint string, class error) {
 	switch e.StatusCode {
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return "access denied (wrong credentials, or they have no right to this)", storage.ErrPermanent
-	case http.StatusBadRequest, http.StatusNotImplemented, http.StatusInsufficientStorage, http.StatusMethodNotAllowed:
+	case http.StatusBadRequest: // some answers have no body that says more
+		return "the server refuses the request as it is (is the region right?)", storage.ErrPermanent
+	case http.StatusNotImplemented, http.StatusInsufficientStorage, http.StatusMethodNotAllowed:
 		return "", storage.ErrPermanent
 	}
 	return "", nil
