@@ -2,6 +2,7 @@ package gms_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -97,5 +98,64 @@ func TestRouterOfTheHost(t *testing.T) {
 	defer cfg.Router.Stop()
 	if got := (<-joins).Member.Node; got != "n1" {
 		t.Errorf("told of %s", got)
+	}
+}
+
+// Every call that may wait ends with its context: here on a node whose group cannot form, since the other founder never comes.
+func TestContextsAreRespected(t *testing.T) {
+	cfg := gms.DefaultConfig()
+	cfg.Bootstrap = []string{"n1", "n2"}
+	g, err := gms.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Stop(context.Background()); err != nil { // nobody can be told; it does not wait for ever
+			t.Error(err)
+		}
+	}()
+	cause := errors.New("the host has changed its mind")
+	k := gms.Key{Component: "c", Key: "k"}
+	for name, call := range map[string]func(ctx context.Context) error{
+		"AwaitStanding": g.AwaitStanding,
+		"Sync":          g.Sync,
+		"Claim":         func(ctx context.Context) error { _, err := g.Claim(ctx, "c", "i", 1); return err },
+		"WaitLock":      func(ctx context.Context) error { _, err := g.WaitLock(ctx, "l"); return err },
+		"TryLock":       func(ctx context.Context) error { _, err := g.TryLock(ctx, "l"); return err },
+		"RaiseFence":    func(ctx context.Context) error { _, err := g.RaiseFence(ctx, "c", "n1"); return err },
+		"SetDetail":     func(ctx context.Context) error { return g.SetDetail(ctx, "k", nil) },
+		"SetReady":      func(ctx context.Context) error { return g.SetReady(ctx, true) },
+		"Send":          func(ctx context.Context) error { return g.Send(ctx, "c", nil, "n2") },
+		"Cache.Get":     func(ctx context.Context) error { _, err := g.Cache().Get(ctx, k); return err },
+		"Cache.List":    func(ctx context.Context) error { _, err := g.Cache().List(ctx, "c", "", ""); return err },
+		"Cache.Commit": func(ctx context.Context) error {
+			_, err := g.Cache().Commit(ctx, gms.Txn{Deletes: []gms.Key{k}})
+			return err
+		},
+		"Cache.Watch": func(ctx context.Context) error {
+			for _, err := range g.Cache().Watch(ctx, "c", 0) {
+				return err
+			}
+			return nil
+		},
+		"CloseRun": func(ctx context.Context) error {
+			return g.CloseRun(ctx, "n2", "00112233445566778899aabbccddeeff", "test")
+		},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- call(ctx) }()
+		cancel(cause)
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Errorf("%s has done what cannot be done", name)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s does not end with its context", name)
+		}
 	}
 }

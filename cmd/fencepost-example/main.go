@@ -32,7 +32,7 @@ import (
 	"github.com/fencepost/fencepost/signals"
 )
 
-const component = "jobs"
+const jobsComponent = "jobs"
 
 func main() {
 	cfg := gms.DefaultConfig()
@@ -84,7 +84,7 @@ func run(ctx context.Context, cfg gms.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := group.Router().AddRecoveryFactory(component, signals.HandleRecovery(a.recoverJobs)); err != nil {
+	if err := group.Router().AddRecoveryFactory(jobsComponent, signals.HandleRecovery(a.recoverJobs)); err != nil {
 		return err
 	}
 	if err := errors.Join(group.Start(ctx), manager.Start(ctx)); err != nil {
@@ -98,7 +98,7 @@ func run(ctx context.Context, cfg gms.Config) (err error) {
 	}()
 	for ctx.Err() == nil && group.Err() == nil {
 		// A run ends when its lease does; the group opens another one, and its component begins as after a restart.
-		if err := errors.Join(group.AwaitStanding(ctx), manager.AwaitUnfenced(ctx, component)); err != nil {
+		if err := errors.Join(group.AwaitStanding(ctx), manager.AwaitUnfenced(ctx, jobsComponent)); err != nil {
 			continue
 		}
 		if standing, ok := group.RunContext(); ok {
@@ -117,7 +117,7 @@ func (a *app) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		ids, err := a.table.open(ctx)
 		for _, id := range ids {
-			claim, err := a.group.Claim(ctx, component, id, 1)
+			claim, err := a.group.Claim(ctx, jobsComponent, id, 1)
 			switch {
 			case errors.Is(err, gms.ErrBusy), errors.Is(err, gms.ErrQuarantined):
 				continue // somebody has it, or nobody should

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"regexp"
 	"strings"
 	"testing"
@@ -167,11 +168,29 @@ func docProblems(c checked) (problems []string) {
 	return problems
 }
 
+// brokenLinks finds what docs of a package link to and what is not there: [Name], and [Type.Member].
+func (c checked) brokenLinks() (problems []string) {
+	for _, f := range c.files {
+		for _, group := range f.Comments {
+			for _, m := range regexp.MustCompile(`\[([A-Z]\w*)(?:\.([A-Z]\w*))?\]`).FindAllStringSubmatch(group.Text(), -1) {
+				o := c.types.Scope().Lookup(m[1])
+				if o != nil && m[2] != "" {
+					o, _, _ = types.LookupFieldOrMethod(o.Type(), true, c.types, m[2])
+				}
+				if o == nil {
+					problems = append(problems, fmt.Sprintf("%s: %s links to nothing", c.at(group.Pos()), m[0]))
+				}
+			}
+		}
+	}
+	return problems
+}
+
 // TestEveryNameIsDocumented: each exported name of the library, down to fields and methods of interfaces, has a doc that
 // says what a stranger cannot guess.
 func TestEveryNameIsDocumented(t *testing.T) {
 	for _, c := range ofLibrary(t, false) {
-		for _, problem := range docProblems(c) {
+		for _, problem := range append(docProblems(c), c.brokenLinks()...) {
 			t.Error(problem)
 		}
 	}

@@ -81,6 +81,9 @@ func TestLibraryRulesSee(t *testing.T) {
 		{"error told", "// F does. ErrX when it cannot.\nfunc F() error { return nil }", docProblems, ""},
 		{"default left out", "// Config says.\ntype Config struct {\n // F is how often.\n F int\n}", docProblems, "does not say what it is when nobody sets it"},
 		{"default told", "// Config says.\ntype Config struct {\n // F is how often; default 3.\n F int\n}", docProblems, ""},
+		{"link", "// T is as [U] and [T.F] say.\ntype T struct { F int }\ntype U int", checked.brokenLinks, ""},
+		{"link to nothing", "// T is as [V] says.\ntype T struct{}", checked.brokenLinks, "[V] links to nothing"},
+		{"link to no member", "// T is as [T.F] says.\ntype T struct{}", checked.brokenLinks, "[T.F] links to nothing"},
 		{"deprecated without successor", "// F is.\n//\n// Deprecated: do not use.\nfunc F() {}", docProblems, `say "Deprecated: since`},
 		{"deprecated", "// F is.\n//\n// Deprecated: since v1.2.0, use G.\nfunc F() {}", docProblems, ""},
 	}
