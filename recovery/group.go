@@ -87,7 +87,11 @@ func (l groupLog) Adopt(ctx context.Context, held Held, o signals.Orphan) (signa
 }
 
 func (l groupLog) EndClaim(ctx context.Context, held Held, c signals.Claim, how signals.How) error {
-	return translate(l.g.EndFencedClaim(ctx, gms.Appointment(held.Ref), held.Token, c, how))
+	err := l.g.EndFencedClaim(ctx, gms.Appointment(held.Ref), held.Token, c, how)
+	if errors.Is(err, gms.ErrQuarantined) {
+		return fmt.Errorf("%w: %w", signals.ErrPoison, err)
+	}
+	return translate(err)
 }
 
 // Fenced waits for this node's run: before it is open, the log may not know yet of what the run has to wait for.

@@ -115,6 +115,53 @@ func TestNextRunOfALoneNodeRecoversTheLast(t *testing.T) {
 	}
 }
 
+// An item that was orphaned as often as may be is neither adopted nor given back: it is quarantined, and nobody gets it.
+func TestPoisonIsQuarantined(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cfg := gms.DefaultConfig()
+	cfg.Home, cfg.MaxAttempts = t.TempDir(), 1
+	first := startRealNode(t, cfg, func(context.Context, signals.FailureRecoverySignal) error {
+		return errors.New("nobody has died")
+	})
+	if err := first.AwaitUnfenced(ctx, "backup"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.group.Claim(ctx, "backup", "B1", 1); err != nil {
+		t.Fatal(err)
+	}
+	first.halt(t)
+
+	ended := make(chan error, 1)
+	second := startRealNode(t, cfg, func(ctx context.Context, s signals.FailureRecoverySignal) (err error) {
+		defer func() { ended <- err }()
+		f, err := s.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		orphans, err := f.Orphans(ctx)
+		if err != nil || len(orphans) != 1 {
+			return fmt.Errorf("orphans %+v: %w", orphans, err)
+		}
+		if _, err := f.Adopt(ctx, orphans[0]); !errors.Is(err, signals.ErrPoison) {
+			return fmt.Errorf("adopted: %w", err)
+		}
+		if err := f.Free(ctx, orphans[0]); !errors.Is(err, signals.ErrPoison) {
+			return fmt.Errorf("freed: %w", err)
+		}
+		return f.End(ctx, orphans[0].Claim, signals.Quarantine)
+	})
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := second.AwaitUnfenced(ctx, "backup"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.group.Claim(ctx, "backup", "B1", 2); !errors.Is(err, gms.ErrQuarantined) {
+		t.Errorf("claimed: %v", err)
+	}
+}
+
 func adoptOneFreeOthers(ctx context.Context, s signals.FailureRecoverySignal, dead string) (adopted signals.Claim, err error) {
 	if a := s.Appointment(); a.Run != dead || a.Node != "n1" || s.Facts().Member.Run != dead {
 		return adopted, fmt.Errorf("appointment %+v, facts %+v: want run %s", a, s.Facts(), dead)

@@ -53,8 +53,8 @@ type Settling interface {
 	Orphans(ctx context.Context, held Held) ([]signals.Orphan, error)
 	// Adopt turns the orphan into a claim of this run. ErrPoison: it may only be quarantined.
 	Adopt(ctx context.Context, held Held, o signals.Orphan) (signals.Claim, error)
-	// EndClaim ends an adopted claim (Complete, Abandon, Quarantine) or an orphan (Free, Quarantine). ErrFenceLost,
-	// ErrUnavailable.
+	// EndClaim ends an adopted claim (Complete, Abandon, Quarantine) or an orphan (Free, Quarantine). ErrPoison: the
+	// orphan may only be quarantined; ErrFenceLost, ErrUnavailable.
 	EndClaim(ctx context.Context, held Held, c signals.Claim, how signals.How) error
 }
 

@@ -68,7 +68,7 @@ type Work interface {
 	// Adopt turns an orphan of round trip n into a claim of round trip n+1 of this member. It belongs to the fence until
 	// Release, then to this member's run. ErrPoison: it was orphaned too often.
 	Adopt(ctx context.Context, o Orphan) (Claim, error)
-	// Free gives an orphan back that was reverted: anybody may claim its item. Errors: as Work says.
+	// Free gives an orphan back that was reverted: anybody may claim its item. ErrPoison as with Adopt; else as Work says.
 	Free(ctx context.Context, o Orphan) error
 	// End ends an adopted claim, or quarantines an orphan (Quarantine with Orphan.Claim). Errors: as Work says.
 	End(ctx context.Context, c Claim, how How) error

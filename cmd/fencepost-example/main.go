@@ -175,7 +175,7 @@ func (a *app) recoverJobs(ctx context.Context, s signals.FailureRecoverySignal) 
 		}
 		a.log.Info("job recovered", "job", o.Item, "of", s.Appointment().Node, "token", fence.Token())
 		err := fence.Free(fence.Context(), o)
-		if errors.Is(err, gms.ErrQuarantined) { // it has killed as many processes as one may
+		if errors.Is(err, signals.ErrPoison) { // it has killed as many processes as one may
 			err = fence.End(fence.Context(), o.Claim, signals.Quarantine)
 		}
 		if err != nil {
