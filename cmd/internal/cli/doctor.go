@@ -31,8 +31,7 @@ func (r *root) doctorCommand() *cobra.Command {
 			"When the daemon runs, what it and the other nodes have to tell is examined too: among it the clocks of the nodes.\n" +
 			"Each thing that is wrong is followed by how it is mended. It changes nothing that stays, and fails when something\n" +
 			"failed. Run it as the user who runs the daemon.",
-		Example: "  sudo -u fencepost fencepost doctor\n  fencepost doctor --config n1.yaml --read-only\n  fencepost doctor -o json | jq '.[] | select(.state != \"ok\")'",
-		Args:    arguments(0, 0),
+		Args: arguments(0, 0),
 	}
 	cmd.Flags().StringVar(&o.Config, "config", "", "configuration file of the node (default $FENCEPOST_CONFIG, else "+usualConfig+")")
 	cmd.Flags().BoolVar(&o.Reading, "read-only", false, "put nothing into the storages, only read whose they are")

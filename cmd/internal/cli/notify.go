@@ -19,8 +19,7 @@ func (r *root) notifyCommand() *cobra.Command {
 		Long: "Have the daemon of this machine send a test message to the receivers of its configuration, or to the one that is named,\n" +
 			"and say what became of each. It fails when one did not take it. The others of the group send theirs from their own\n" +
 			"machines: test on each what firewalls may treat differently.",
-		Example: "  fencepost notify test\n  fencepost notify test ops",
-		Args:    arguments(0, 1),
+		Args: arguments(0, 1),
 	}
 	test.RunE = func(cmd *cobra.Command, args []string) error {
 		var want api.TestNotify

@@ -99,7 +99,7 @@ func (r *root) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "fencepost",
 		Short:         "Look at a fencepost group, and ask it for backups and restores",
-		Long:          "Look at a fencepost group, and ask it for backups and restores.\n\n" + exitCodes,
+		Long:          "Look at a fencepost group, and ask it for backups and restores.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -110,6 +110,7 @@ func (r *root) command() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\n" + exitCodes + "\n")
 	cmd.SetOut(r.Stdout)
 	cmd.SetErr(r.Stderr)
 	cmd.SetIn(r.Stdin)
@@ -118,8 +119,10 @@ func (r *root) command() *cobra.Command {
 	cmd.AddCommand(
 		r.initCommand(), r.certsCommand(), r.statusCommand(), r.doctorCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(), r.nodeCommand(),
 		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.undoCommand(), r.verifyCommand(), r.scheduleCommand(), r.pruneCommand(),
-		r.componentCommand(), r.itemCommand(), r.eventCommand(), r.claimCommand(), r.cancelCommand(), r.storageCommand(), r.catalogCommand(), r.envCommand(), r.keyringCommand(), r.kitCommand(), r.notifyCommand(), r.versionCommand(),
+		r.componentCommand(), r.itemCommand(), r.eventCommand(), r.claimCommand(), r.cancelCommand(), r.storageCommand(), r.catalogCommand(), r.envCommand(), r.keyringCommand(), r.kitCommand(), r.notifyCommand(), r.completionCommand(), r.manCommand(), r.versionCommand(),
 	)
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	finish(cmd)
 	return cmd
 }
 

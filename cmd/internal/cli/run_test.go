@@ -31,7 +31,7 @@ func daemon(t *testing.T, f *fake) string {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "a.sock")
-	h := admin.NewHandler(admin.Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Autonomous: f, Watch: f.watch})
+	h := admin.NewHandler(admin.Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Autonomous: f, Recurring: f, Watch: f.watch})
 	s := admin.NewServer(socket, h, slog.New(slog.DiscardHandler))
 	if err := s.Start(); err != nil {
 		t.Fatal(err)

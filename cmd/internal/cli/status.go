@@ -25,8 +25,7 @@ func (r *root) statusCommand() *cobra.Command {
 			"With --check the exit code tells a monitor: 0 when nothing is critical, 1 when the daemon does not answer or the group has\n" +
 			"no quorum, 4 when the lease of the node has run out, 6 when something critical needs a person; with --strict 6 for\n" +
 			"warnings too. Standard error then has one line that says what.",
-		Example: "  fencepost status --watch\n  fencepost status --check || mail -s backups ops@example.org < /dev/null\n  fencepost status -o json | jq '.databases[] | select(.state != \"good\")'",
-		Args:    arguments(0, 0),
+		Args: arguments(0, 0),
 	}
 	live(r, cmd, func([]string) string { return api.PathOverview }, func(o api.Overview) output { return statusOutput(o) })
 	cmd.Flags().BoolVar(&check, "check", false, "let the exit code say whether something needs a person")

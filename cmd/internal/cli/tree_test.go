@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// once are the commands that do one thing, or look once: they have no --watch. A command that shows what changes by itself
+// gets its flag from live.
+var once = []string{
+	"backup accept", "backup create", "backup delete", "backup note", "backup pin", "backup replicate", "backup undelete", "backup unpin", "cancel",
+	"catalog rebuild", "certs init", "certs issue", "certs renew", "certs show", "claim free", "claim quarantine", "claim show", "completion",
+	"component pause", "component resume", "component run", "doctor", "env drain", "env evidence", "env fail", "env seal", "env slots", "env status",
+	"env sweep", "env verify", "event append", "event restart", "event rm", "fence lower", "fence raise", "init", "item put", "item query",
+	"keyring add", "keyring list", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node forget", "node replace",
+	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "restore", "schedule disable", "schedule enable", "schedule run",
+	"storage add", "storage adopt", "storage auth", "storage check", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
+	"version",
+}
+
+// noGolden are the commands whose JSON no golden file shows, each with why.
+var noGolden = map[string]string{
+	"backup accept": "as backup note", "backup delete": "as tasks", "backup pin": "as backup note", "backup replicate": "as tasks", "backup show": "as backup list",
+	"backup undelete": "as backup list", "backup unpin": "as backup note", "cancel": "as tasks", "catalog rebuild": "as backup list", "component pause": "as component resume",
+	"restore": "as tasks", "schedule disable": "as schedule ls", "schedule run": "as tasks", "undo": "as tasks", "verify": "as tasks",
+	"recoveries drop": "as recoveries show", "recoveries retry": "as recoveries show", "fence lower": "as fence raise", "event rm": "as event restart",
+	"keyring add": "as keyring use", "keyring list": "as keyring use", "keyring remove": "as keyring use", "schedule enable": "as schedule ls",
+	"version": "it names the Go that it was built with: TestVersion",
+	"doctor":  "it differs from machine to machine: TestDoctor", "completion": "a script for a shell", "man": "the paths that were written: TestManPages",
+	"certs init": "keys are drawn: certs_test.go", "certs issue": "keys are drawn: certs_test.go", "certs renew": "keys are drawn: certs_test.go", "certs show": "dates of now: certs_test.go",
+	"env drain": "of a real home: env_test.go", "env evidence": "of a real home: env_test.go", "env fail": "of a real home: env_test.go", "env seal": "of a real home: env_test.go",
+	"env slots": "of a real home: env_test.go", "env status": "of a real home: env_test.go", "env sweep": "of a real home: env_test.go", "env verify": "of a real home: env_test.go",
+	"kit check": "of real files: package offline and e2e", "kit make": "of real files: package offline and e2e", "kit open": "of real files: package offline and e2e",
+	"storage add": "of a real storage: storage_settle_test.go", "storage adopt": "of a real storage: storage_settle_test.go", "storage auth": "a conversation: storage_test.go",
+	"storage list": "of a real storage: storage_test.go", "storage restore": "of a real storage: e2e", "storage set": "of a real storage: storage_settle_test.go",
+	"storage test": "of a real storage: storage_settle_test.go",
+}
+
+// shown are the command lines of all golden files.
+func shown(t *testing.T) (lines []string) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if command, ok := strings.CutPrefix(line, "$ fencepost "); ok {
+				lines = append(lines, strings.TrimSpace(command))
+			}
+		}
+	}
+	return lines
+}
+
+// TestEveryCommand holds for each command, so that no new one escapes: what it is for, examples that are understood, -o,
+// the exit codes in its help, --watch or a place among those that look once, and its JSON in a golden file.
+func TestEveryCommand(t *testing.T) {
+	golden := shown(t)
+	top := (&root{}).command()
+	for _, cmd := range family(top) {
+		name := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "fencepost"), " ")
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: Short is %q, want one sentence without a full stop", name, cmd.Short)
+		}
+		if cmd.InheritedFlags().Lookup("output") == nil && cmd != top {
+			t.Errorf("%s: has no -o", name)
+		}
+		help := helpOf(t, name)
+		if !strings.Contains(help, exitCodes) {
+			t.Errorf("%s: its help has no table of exit codes", name)
+		}
+		leaf := cmd.Run != nil || cmd.RunE != nil && (len(cmd.Commands()) == 0 || cmd.Flags().Lookup("watch") != nil)
+		if !leaf {
+			continue
+		}
+		checkExamples(t, top, cmd, name)
+		if watches := cmd.Flags().Lookup("watch") != nil; watches == slices.Contains(once, name) {
+			t.Errorf("%s: --watch is there: %v; a command is made by live, or is in the list once of this test", name, watches)
+		}
+		if !inGolden(golden, name) && noGolden[name] == "" {
+			t.Errorf("%s: no golden file has its JSON: add `$ fencepost %s ... -o json` to one of testdata and run with -update", name, name)
+		}
+	}
+}
+
+func helpOf(t *testing.T, name string) string {
+	t.Helper()
+	got := run(t, "/nowhere", "", append(strings.Fields(name), "--help")...)
+	if got.exit != 0 || got.stderr != "" {
+		t.Errorf("%s --help: %+v", name, got)
+	}
+	return got.stdout
+}
+
+func inGolden(lines []string, name string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool {
+		return (line == name || strings.HasPrefix(line, name+" ")) && strings.Contains(line, "-o json")
+	})
+}
+
+// checkExamples holds that a command has examples, one of them of itself, and that each is understood.
+func checkExamples(t *testing.T, top, cmd *cobra.Command, name string) {
+	t.Helper()
+	own := false
+	for line := range strings.Lines(cmd.Example) {
+		_, line, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "sudo -u fencepost "), "fencepost ")
+		if !found {
+			t.Errorf("%s: the example %q is of another program", name, line)
+			continue
+		}
+		words := words(line)
+		called, rest, err := top.Find(words)
+		if err != nil {
+			t.Errorf("%s: example %q: %v", name, line, err)
+			continue
+		}
+		own = own || called == cmd
+		if err := called.ParseFlags(rest); err != nil {
+			t.Errorf("%s: example %q: %v", name, line, err)
+		}
+		if err := called.ValidateArgs(called.Flags().Args()); err != nil {
+			t.Errorf("%s: example %q: %v", name, line, err)
+		}
+	}
+	if !own {
+		t.Errorf("%s: has no example of its own: add one to examples.go, or set Example", name)
+	}
+}
+
+// words are those of a command line, as a shell has them, up to the end of the command.
+func words(line string) (list []string) {
+	var word strings.Builder
+	quote, begun := rune(0), false
+	for _, c := range strings.TrimSpace(line) + " " {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, begun = c, true
+		case quote == 0 && c == ' ':
+			if begun {
+				list = append(list, word.String())
+			}
+			word.Reset()
+			begun = false
+		default:
+			word.WriteRune(c)
+			begun = true
+		}
+	}
+	if end := slices.IndexFunc(list, func(w string) bool { return w == "|" || w == "||" || w == ">" || w == "<" || w == "&&" }); end >= 0 {
+		list = list[:end]
+	}
+	return list
+}
+
+// TestEveryExampleIsOfACommand: what is in the table of examples belongs to somebody.
+func TestEveryExampleIsOfACommand(t *testing.T) {
+	var names []string
+	for _, cmd := range family((&root{}).command()) {
+		names = append(names, strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "fencepost"), " "))
+	}
+	for name := range examples {
+		if !slices.Contains(names, name) {
+			t.Errorf("examples.go has examples of %q, which is no command", name)
+		}
+	}
+}
+
+// TestCompletion: each shell gets a script that knows the commands.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		got := run(t, "/nowhere", "", "completion", shell)
+		if got.exit != 0 || !strings.Contains(got.stdout, "fencepost") || strings.Count(got.stdout, "\n") < 50 {
+			t.Errorf("%s: exit %d, %d lines", shell, got.exit, strings.Count(got.stdout, "\n"))
+		}
+	}
+	if got := run(t, "/nowhere", "", "__complete", "backup", "cr"); got.exit != 0 || !strings.Contains(got.stdout, "create") {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, "/nowhere", "", "completion", "cmd"); got.exit != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestManPages: a page for each command, with its options, examples and exit codes, that no text in it can break.
+func TestManPages(t *testing.T) {
+	dir := t.TempDir()
+	if got := run(t, "/nowhere", "", "man", dir); got.exit != 0 {
+		t.Fatalf("%+v", got)
+	}
+	for _, cmd := range family((&root{}).command()) {
+		text, err := os.ReadFile(filepath.Join(dir, pageName(cmd)+".1"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, want := range []string{".TH ", ".SH NAME\n", ".SH SYNOPSIS\n", ".SH OPTIONS\n", ".SH EXIT STATUS\n", `\-\-output`} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s has no %q", pageName(cmd), want)
+			}
+		}
+	}
+	if got := roff(".not a request\n'nor this\nback\\slash"); got != "\\&.not a request\n\\&'nor this\nback\\eslash" {
+		t.Errorf("%q", got)
+	}
+	if got := run(t, "/nowhere", "", "man", filepath.Join(dir, "nowhere")); got.exit != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestVersion: what a bug report wants to know.
+func TestVersion(t *testing.T) {
+	got := run(t, "/nowhere", "", "version", "-o", "json")
+	for _, want := range []string{`"version": "v0.1"`, `"go": "` + runtime.Version(), `"system": "` + runtime.GOOS + "/" + runtime.GOARCH} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("no %s in %s", want, got.stdout)
+		}
+	}
+}
