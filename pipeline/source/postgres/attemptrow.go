@@ -78,7 +78,7 @@ func (s *Source) settleInPlace(ctx context.Context, conn *session, a source.Atte
 	if err != nil || target == "" {
 		return source.Undone, err // the database is gone, and what was restored into it
 	}
-	there, err := s.connect(ctx, a, target)
+	there, err := s.primaryAt(ctx, a, conn.at, target)
 	if err != nil {
 		return source.Undone, err
 	}

@@ -45,7 +45,7 @@ const swapAttempts = 6
 
 // swap renames until it succeeds or something is wrong. Clients of the target are disconnected all the while.
 func (r *restore) swap(ctx context.Context) error {
-	conn, err := r.src.maintain(ctx, r.attempt)
+	conn, err := r.src.maintainAt(ctx, r.attempt, r.at)
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,9 @@ func renamesOnce(ctx context.Context, conn *session, rename func(context.Context
 // rename verifies that both databases are the ones that were prepared, and renames them.
 func (r *restore) rename(ctx context.Context, tx pgx.Tx) error {
 	if err := r.verify(ctx, tx); err != nil {
+		return err
+	}
+	if err := r.src.sameTimeline(ctx, tx, r.timeline, fmt.Sprintf("swap in database %q", r.options.Target)); err != nil {
 		return err
 	}
 	evict, err := r.evict(ctx)
@@ -147,7 +150,7 @@ func (r *restore) verifySwapped(ctx context.Context, tx pgx.Tx) error {
 
 // evict disconnects the clients of both databases, and goes on until the function that it returns is called.
 func (r *restore) evict(ctx context.Context) (func(), error) {
-	conn, err := r.src.maintain(ctx, r.attempt)
+	conn, err := r.src.maintainAt(ctx, r.attempt, r.at)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +224,7 @@ func (r *restore) markOld(ctx context.Context, tx pgx.Tx) error {
 func (r *restore) outcome(ctx context.Context, pid uint32, unclear error) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
-	conn, err := r.src.maintain(ctx, r.attempt)
+	conn, err := r.src.maintainAt(ctx, r.attempt, r.at)
 	if err != nil {
 		return r.src.errorf(problem{"the answer to the commit was lost and the server cannot be asked", "look which database has the name now", []error{source.ErrUnavailable, unclear}},
 			"swap in database %q", r.options.Target)
@@ -254,7 +257,7 @@ func wasSwapped(ctx context.Context, conn *session, p source.Prepared) (bool, er
 func (r *restore) dropOld(ctx context.Context) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
-	conn, err := r.src.maintain(ctx, r.attempt)
+	conn, err := r.src.maintainAt(ctx, r.attempt, r.at)
 	if err == nil {
 		defer conn.close()
 		err = dropDatabase(ctx, conn, r.prepared.Undo)

@@ -56,7 +56,14 @@
 // With Config.Standby a dump looks for a standby among the servers of the DSN. Whichever way it came to one, it is refused
 // when it is too far behind: one that receives and has replayed all is not, however long ago the primary wrote something. Rows of
 // unlogged tables are on no standby: the tables are dumped empty, which Info and the log say, as they warn that replay may
-// cancel a long dump. Restores go to the first server of the DSN that answers, which must be a primary.
+// cancel a long dump.
+//
+// # Several servers
+//
+// Whatever changes something (a restore, its undo, what settles them) goes to the primary among the servers of the DSN, in
+// whatever order they are named. A restore stays on the server where it began, and is not swapped in when a standby took
+// over meanwhile: that may have got only a part. Who waits for a dump is watched, and its sessions are ended, on the
+// server that is dumped.
 //
 // # Locks
 //

@@ -3,6 +3,8 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -86,6 +88,9 @@ func connectTimeout(ours, parsed time.Duration, settings map[string]string) time
 	return defaultConnectTimeout
 }
 
+// String is the address as people write it.
+func (a address) String() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
+
 // addresses lists the places to try, in order, each once.
 func (w where) addresses() []address {
 	all := []address{{w.base.Host, w.base.Port}}
@@ -135,6 +140,13 @@ func (w where) conninfo(at address, database, name string) string {
 }
 
 var conninfoEscaper = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+
+// writing is where for a child that changes something: of a name that stands for several servers it takes the primary.
+func (w where) writing() where {
+	w.libpq = maps.Clone(w.libpq)
+	w.libpq["target_session_attrs"] = "read-write"
+	return w
+}
 
 // environ returns the environment of a child: ours, the password, messages in English (we recognize some), and none of
 // what could contradict its arguments.

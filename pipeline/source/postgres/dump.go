@@ -170,7 +170,9 @@ const identityQuery = `SELECT CASE WHEN has_function_privilege('pg_control_syste
 
 // Identity implements source.Identifier.
 func (s *Source) Identity(ctx context.Context) (string, error) {
-	conn, err := s.maintain(ctx, source.Attempt{Task: "identity", Token: 1})
+	conn, err := s.inMaintenance(ctx, func(database string) (*session, error) { // a standby is of the same identity
+		return s.connect(ctx, source.Attempt{Task: "identity", Token: 1}, database)
+	})
 	if err != nil {
 		return "", err
 	}

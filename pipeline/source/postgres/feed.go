@@ -48,7 +48,7 @@ func (r *restore) feedArchive(ctx context.Context, from io.Reader, args []string
 	child, err := startChild(command{
 		path: r.pgRestore.path, env: r.src.where.environ(), stdin: in,
 		args: append(args, "--format=custom", "--exit-on-error", "--no-password",
-			"--dbname="+r.src.where.conninfo(r.at, r.prepared.Database, tag(r.attempt))),
+			"--dbname="+r.src.where.writing().conninfo(r.at, r.prepared.Database, tag(r.attempt))),
 	}, r.src.cfg.Grace)
 	_ = in.Close() // the child has its own
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *restore) feedArchive(ctx context.Context, from io.Reader, args []string
 	}
 	err = r.src.feed(ctx, child, stdin, io.MultiReader(strings.NewReader(archiveMagic), from), r.doing())
 	if err != nil {
-		r.src.afterFailedRestore(ctx, r.attempt)
+		r.src.afterFailedRestore(ctx, r.attempt, r.at)
 	}
 	return err
 }
@@ -77,10 +77,10 @@ func readMagic(from io.Reader) error {
 func (r *restore) doing() string { return fmt.Sprintf("restore into database %q", r.prepared.Database) }
 
 // afterFailedRestore ends what a killed program may have left on the server.
-func (s *Source) afterFailedRestore(ctx context.Context, a source.Attempt) {
+func (s *Source) afterFailedRestore(ctx context.Context, a source.Attempt, at address) {
 	clean, cancel := detached(ctx)
 	defer cancel()
-	if left := s.endOwn(clean, a); left != nil {
+	if left := s.endOwn(clean, a, at); left != nil {
 		s.log.WarnContext(clean, "sessions of a failed restore may be left on the server", "task", a.Task, "token", a.Token, "error", left)
 	}
 }

@@ -14,7 +14,7 @@ func (r *restore) Check(ctx context.Context) (source.Prepared, error) {
 	if !r.progress.filled() || r.over {
 		return source.Prepared{}, fmt.Errorf("%s: %w", doing, source.ErrIncomplete)
 	}
-	conn, err := r.src.connect(ctx, r.attempt, r.prepared.Database)
+	conn, err := r.src.primaryAt(ctx, r.attempt, r.at, r.prepared.Database)
 	if err != nil {
 		return source.Prepared{}, err
 	}
@@ -66,7 +66,7 @@ func (r *restore) Abort() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*cleanupTimeout)
 	defer cancel()
-	conn, err := r.src.maintain(ctx, r.attempt)
+	conn, err := r.src.maintainAt(ctx, r.attempt, r.at)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type inPlace struct {
 	attempt   source.Attempt
 	options   source.RestoreOptions
 	pgRestore tool
+	at        address // where the target is
 	psql      *psql
 	prepared  source.Prepared
 	expected  *expected // by the backup's script; nil until it was read
@@ -34,11 +35,12 @@ func (s *Source) restoreInPlace(ctx context.Context, a source.Attempt, o source.
 	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName()), checkJobs(o.Info.Streams), inPlaceFits(o)); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.doing(), err)
 	}
-	conn, err := s.connect(ctx, a, o.Target)
+	conn, err := s.primary(ctx, a, o.Target)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.close()
+	r.at = conn.at
 	client, err := r.preflight(ctx, conn)
 	if err != nil {
 		return nil, s.wrap(ctx, err, "%s", r.doing())

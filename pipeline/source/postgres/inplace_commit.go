@@ -54,7 +54,7 @@ func (r *inPlace) outcome(ctx context.Context, unclear error) error {
 // look ends the attempt's sessions, takes its row, and says whether it was there and done. One that is not done is
 // deleted.
 func (r *inPlace) look(ctx context.Context, mine string) (done, there bool, err error) {
-	conn, err := r.src.connect(ctx, r.attempt, r.options.Target)
+	conn, err := r.src.primaryAt(ctx, r.attempt, r.at, r.options.Target)
 	if err != nil {
 		return false, false, err
 	}

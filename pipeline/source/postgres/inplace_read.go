@@ -21,7 +21,7 @@ func (r *inPlace) readData(ctx context.Context, part string, from io.Reader) (er
 	defer func() {
 		if err != nil {
 			r.psql.kill()
-			r.src.afterFailedRestore(ctx, r.attempt)
+			r.src.afterFailedRestore(ctx, r.attempt, r.at)
 		}
 	}()
 	writer, stdin, sql, err := r.startRestore(part == source.PartData && r.options.Info.Streams == 0 || part == source.PartPre)

@@ -126,7 +126,7 @@ func (r *restore) runParallel(ctx context.Context, h *head, args []string) error
 	child, err := startChild(command{
 		path: r.pgRestore.path, env: r.src.where.environ(), extra: h.file,
 		args: append(args, "--format=custom", "--exit-on-error", "--no-password", "--jobs="+strconv.Itoa(jobs(r.options)),
-			"--dbname="+r.src.where.conninfo(r.at, r.prepared.Database, tag(r.attempt)), inheritedFile),
+			"--dbname="+r.src.where.writing().conninfo(r.at, r.prepared.Database, tag(r.attempt)), inheritedFile),
 	}, r.src.cfg.Grace)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (r *restore) runParallel(ctx context.Context, h *head, args []string) error
 	_ = child.wait() // judged below
 	release()
 	if err := r.src.judgeRestore(ctx, child, r.doing()); err != nil {
-		r.src.afterFailedRestore(ctx, r.attempt)
+		r.src.afterFailedRestore(ctx, r.attempt, r.at)
 		return err
 	}
 	return nil

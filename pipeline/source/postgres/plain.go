@@ -47,7 +47,7 @@ func (r *restore) readPlain(ctx context.Context, from io.Reader) (err error) {
 	defer func() {
 		if err != nil {
 			p.kill()
-			r.src.afterFailedRestore(ctx, r.attempt)
+			r.src.afterFailedRestore(ctx, r.attempt, r.at)
 		}
 	}()
 	rest, err := r.passScript(ctx, p, from)

@@ -36,7 +36,7 @@ func (s *Source) startPsql(t tool, at address, database, name string) (*psql, er
 	p.child, err = startChild(command{
 		path: t.path, env: s.where.environ(), stdin: in, stdout: out,
 		args: []string{"--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1", "--no-password", "--file=-",
-			"--dbname=" + s.where.conninfo(at, database, name)},
+			"--dbname=" + s.where.writing().conninfo(at, database, name)},
 	}, s.cfg.Grace)
 	_, _ = in.Close(), out.Close() // the child has its own
 	if err != nil {

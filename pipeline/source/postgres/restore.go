@@ -20,6 +20,7 @@ type restore struct {
 	pgRestore tool    // for an archive
 	psql      tool    // for a plain script
 	at        address // where the new database is made
+	timeline  string  // of that server then
 	prepared  source.Prepared
 	expected  *expected // by the backup's script; nil until it was read
 	progress  *progress
@@ -139,11 +140,14 @@ func (r *restore) create(ctx context.Context, conn *session) error {
 	if err := conn.QueryRow(ctx, `SELECT oid FROM pg_database WHERE datname = $1`, r.prepared.Database).Scan(&r.prepared.ID); err != nil {
 		return err
 	}
+	if err := conn.QueryRow(ctx, timelineQuery).Scan(&r.timeline); err != nil {
+		return err
+	}
 	names := bareSchemas(r.options)
 	if len(names) == 0 {
 		return nil
 	}
-	inside, err := r.src.connect(ctx, r.attempt, r.prepared.Database)
+	inside, err := r.src.primaryAt(ctx, r.attempt, r.at, r.prepared.Database)
 	if err != nil {
 		return err
 	}
@@ -204,7 +208,7 @@ func (r *restore) readAny(ctx context.Context, part string, from io.Reader) erro
 
 // dropEventTriggers drops those that came with the backup. pg_restore makes them last of all, so that none has fired.
 func (r *restore) dropEventTriggers(ctx context.Context) error {
-	conn, err := r.src.connect(ctx, r.attempt, r.prepared.Database)
+	conn, err := r.src.primaryAt(ctx, r.attempt, r.at, r.prepared.Database)
 	if err != nil {
 		return err
 	}
@@ -220,7 +224,7 @@ func (r *restore) readScript(ctx context.Context, from io.Reader) error {
 	if err != nil {
 		return r.src.badStream(ctx, err, r.doing())
 	}
-	conn, err := r.src.maintain(ctx, r.attempt)
+	conn, err := r.src.maintainAt(ctx, r.attempt, r.at)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -259,11 +260,9 @@ func TestScriptIsCut(t *testing.T) {
 
 // A commit whose answer is lost has happened all the same: the outcome is read from the server.
 func TestCommitUnanswered(t *testing.T) {
-	srv := pg.Server(t)
 	s := sampled(t, 0)
 	b := takeBackup(t, s, first)
-	proxy := newProxy(t, net.JoinHostPort("127.0.0.1", query(t, "postgres", `current_setting('port')`)))
-	through := newSource(t, Config{DSN: strings.Replace(srv.DSN(s.Database()), "127.0.0.1:"+query(t, "postgres", `current_setting('port')`), proxy.addr, 1)})
+	proxy, through := behindProxy(t, s)
 	r, _ := fill(t, through, first, b, source.RestoreOptions{Target: "unanswered"})
 	proxy.cut.Store(true)
 	if err := r.Commit(t.Context()); err != nil {
@@ -278,11 +277,21 @@ func TestCommitUnanswered(t *testing.T) {
 	noStray(t)
 }
 
+// behindProxy is a source whose connections a proxy passes on.
+func behindProxy(t *testing.T, s *Source) (*proxy, *Source) {
+	t.Helper()
+	srv := pg.Server(t)
+	server := net.JoinHostPort("127.0.0.1", strconv.Itoa(srv.Port))
+	p := newProxy(t, server)
+	return p, newSource(t, Config{DSN: strings.Replace(srv.DSN(s.Database()), server, p.addr, 1)})
+}
+
 // proxy passes a server's connections on. When cut is set it breaks the next one that says commit, after the server
-// has got it.
+// has got it; when lose is set, before.
 type proxy struct {
-	addr     string
-	cut, did atomic.Bool
+	addr           string
+	server         atomic.Pointer[string]
+	cut, lose, did atomic.Bool
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -292,6 +301,7 @@ func newProxy(t *testing.T, server string) *proxy {
 		t.Fatal(err)
 	}
 	p := &proxy{addr: l.Addr().String()}
+	p.server.Store(&server)
 	over := make(chan struct{})
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -304,7 +314,7 @@ func newProxy(t *testing.T, server string) *proxy {
 			if err != nil {
 				return
 			}
-			go p.serve(client, server)
+			go p.serve(client, *p.server.Load())
 		}
 	}()
 	return p
@@ -324,7 +334,12 @@ func (p *proxy) serve(client net.Conn, server string) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(buf)
-		if (bytes.Contains(buf[:n], []byte("commit\x00")) || bytes.Contains(buf[:n], []byte("COMMIT;\x00"))) && p.cut.Swap(false) {
+		commits := bytes.Contains(buf[:n], []byte("commit\x00")) || bytes.Contains(buf[:n], []byte("COMMIT;\x00"))
+		if commits && p.lose.Swap(false) {
+			p.did.Store(true)
+			return
+		}
+		if commits && p.cut.Swap(false) {
 			p.did.Store(true)
 			_, _ = up.Write(buf[:n]) // it arrives: who is cut off first may find its session ended before it
 			_ = client.Close()       // no answer from now on

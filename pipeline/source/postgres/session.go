@@ -24,7 +24,7 @@ type session struct {
 const resetSession = `SELECT set_config(name, CASE name WHEN 'search_path' THEN 'pg_catalog' ELSE '0' END, false) FROM pg_catalog.pg_settings
 	WHERE name IN ('search_path', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
 
-// connect opens a session that is tagged with the attempt. The caller closes it.
+// connect opens a session that is tagged with the attempt, on the first server of the DSN that answers. The caller closes it.
 func (s *Source) connect(ctx context.Context, a source.Attempt, database string) (*session, error) {
 	var errs []error
 	for _, at := range s.where.addresses() {
@@ -42,7 +42,11 @@ func (s *Source) connect(ctx context.Context, a source.Attempt, database string)
 
 // connectAt opens a session on one server. Its errors are those of pgx.
 func (s *Source) connectAt(ctx context.Context, a source.Attempt, at address, database string) (*session, error) {
-	conn, err := pgx.ConnectConfig(ctx, s.where.config(at, database, tag(a)))
+	return s.open(ctx, at, s.where.config(at, database, tag(a)))
+}
+
+func (s *Source) open(ctx context.Context, at address, c *pgx.ConnConfig) (*session, error) {
+	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -51,21 +55,6 @@ func (s *Source) connectAt(ctx context.Context, a source.Attempt, at address, da
 		return nil, err
 	}
 	return &session{conn, at}, nil
-}
-
-// maintain opens a session in the database from which databases are created, renamed and dropped.
-func (s *Source) maintain(ctx context.Context, a source.Attempt) (*session, error) {
-	if s.cfg.Maintenance != "" {
-		return s.connect(ctx, a, s.cfg.Maintenance)
-	}
-	conn, err := s.connect(ctx, a, "postgres")
-	if err == nil || errors.Is(err, source.ErrUnavailable) || ctx.Err() != nil {
-		return conn, err
-	}
-	if conn, err := s.connect(ctx, a, "template1"); err == nil {
-		return conn, nil
-	}
-	return nil, err
 }
 
 // close ends the session politely, whatever became of the caller's context.
@@ -80,7 +69,7 @@ func closeConn(c *pgx.Conn) {
 // isLost says whether an error means that the connection broke, rather than that the server refused something.
 func isLost(err error) bool {
 	_, network := errors.AsType[net.Error](err)
-	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // detached returns a context for what must be done although ctx may have ended.
@@ -117,9 +106,9 @@ func endOnce(ctx context.Context, conn *session, query string, args []any) (left
 	return left, err
 }
 
-// endOwn ends the sessions of an attempt but those in keep: what a killed child may have left waiting on the server.
-func (s *Source) endOwn(ctx context.Context, a source.Attempt, keep ...uint32) error {
-	conn, err := s.maintain(ctx, a)
+// endOwn ends the sessions of an attempt on one server but those in keep: what a killed child may have left waiting there.
+func (s *Source) endOwn(ctx context.Context, a source.Attempt, at address, keep ...uint32) error {
+	conn, err := s.anyAt(ctx, a, at)
 	if err != nil {
 		return err
 	}

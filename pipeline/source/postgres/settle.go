@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,6 +21,7 @@ func (s *Source) Settle(ctx context.Context, a source.Attempt, prepared source.P
 	if err := checkAttempt(a); err != nil {
 		return source.Undone, fmt.Errorf("%s: %w", doing, err)
 	}
+	s.endOlderElsewhere(ctx, a)
 	conn, err := s.maintain(ctx, a)
 	if err != nil {
 		return source.Undone, err
@@ -48,6 +50,29 @@ func (s *Source) Settle(ctx context.Context, a source.Attempt, prepared source.P
 		return source.Committed, nil
 	}
 	return source.Undone, nil
+}
+
+// endOlderElsewhere ends the sessions of earlier attempts on all servers of the DSN, when there are several: a dump may have
+// gone to a standby. What a server that cannot be reached does, nobody can end.
+func (s *Source) endOlderElsewhere(ctx context.Context, a source.Attempt) {
+	all := s.where.addresses()
+	if len(all) == 1 {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, at := range all {
+		wg.Go(func() {
+			conn, err := s.anyAt(ctx, a, at)
+			if err == nil {
+				defer conn.close()
+				err = s.wrap(ctx, endSessions(ctx, conn, olderSessions, a.Task, int64(a.Token)), "end them")
+			}
+			if err != nil {
+				s.log.WarnContext(ctx, "sessions of earlier attempts may be left on a server", "task", a.Task, "server", at.String(), "error", err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // dropPrepared drops the databases that earlier attempts of the task filled, and says whether there were any: then a

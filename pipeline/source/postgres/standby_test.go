@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -64,7 +63,7 @@ func TestStandby(t *testing.T) {
 	name := newSource(t, Config{DSN: dsn}).Database()
 	primary.Exec(t, name, `CREATE UNLOGGED TABLE scratch AS SELECT 1 AS a`)
 	standby := pgtest.NewStandby(t, primary, pgtest.Options{})
-	both := fmt.Sprintf("host=127.0.0.1,127.0.0.1 port=%d,%d user=postgres password='%s' dbname='%s' sslmode=disable", primary.Port, standby.Port, conninfoEscaper.Replace(oddPassword), name)
+	both := severalDSN(name, "", primary, standby)
 	only := standby.DSN(name)
 	log := &lockedBuffer{}
 	prefer := newSource(t, Config{DSN: both, Standby: StandbyPrefer, Logger: slog.New(slog.NewTextHandler(log, nil))})

@@ -175,7 +175,7 @@ func (d *dump) afterFailure(ctx context.Context, err error) error {
 func (d *dump) endStreams(ctx context.Context) error {
 	conn, err := d.src.connectAt(ctx, d.attempt, d.sess.at, d.src.Database())
 	if err != nil {
-		return d.src.endOwn(ctx, d.attempt, d.sess.PgConn().PID()) // the database may be gone, or its connections used up
+		return d.src.endOwn(ctx, d.attempt, d.sess.at, d.sess.PgConn().PID()) // the database may be gone, or its connections used up
 	}
 	defer conn.close()
 	return d.src.endOwnBy(ctx, conn, d.attempt, d.sess.PgConn().PID())

@@ -94,7 +94,7 @@ func ownComment(ctx context.Context, tx pgx.Tx, id uint32) (string, error) {
 func (r *restore) exchanged(ctx context.Context, pid uint32, unclear error) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
-	conn, err := r.src.maintain(ctx, r.attempt)
+	conn, err := r.src.maintainAt(ctx, r.attempt, r.at)
 	if err != nil {
 		return r.src.errorf(problem{"the answer to the commit was lost and the server cannot be asked", "look which database has the name now", []error{source.ErrUnavailable, unclear}},
 			"undo the restore of database %q", r.options.Target)

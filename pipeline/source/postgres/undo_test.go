@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -108,4 +109,40 @@ func TestPreview(t *testing.T) {
 	}
 	same(t, before, fingerprint(t, s.Database()))
 	nothingLeft(t, previewer)
+}
+
+// The COMMIT of an undo is not answered. When the server has got it, the undo has happened, once; when not, nothing has.
+func TestUndoUnanswered(t *testing.T) {
+	for _, arrives := range []bool{true, false} {
+		t.Run(fmt.Sprintf("arrives %v", arrives), func(t *testing.T) {
+			srv := pg.Server(t)
+			s := sampled(t, 0)
+			b := takeBackup(t, s, first)
+			srv.Exec(t, s.Database(), `CREATE TABLE since ()`)
+			changed := fingerprint(t, s.Database())
+			r, p := fill(t, s, first, b, source.RestoreOptions{Target: s.Database(), Replace: true, KeepOld: time.Hour})
+			if err := r.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			restoredPrint := fingerprint(t, s.Database())
+			proxy, through := behindProxy(t, s)
+			proxy.cut.Store(arrives)
+			proxy.lose.Store(!arrives)
+			err := through.Undo(t.Context(), next(first), p, time.Hour)
+			if !proxy.did.Load() {
+				t.Error("the answer was not lost: this test shows nothing")
+			}
+			if arrives {
+				if err != nil {
+					t.Error(err)
+				}
+				same(t, changed, fingerprint(t, s.Database()))
+			} else {
+				fails(t, err, "undo the restore", source.ErrUnavailable)
+				same(t, restoredPrint, fingerprint(t, s.Database()))
+			}
+			noStray(t)
+			nothingLeft(t, next(first))
+		})
+	}
 }

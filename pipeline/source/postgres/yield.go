@@ -28,10 +28,14 @@ type waiter struct {
 	who string
 }
 
-// waitersQuery looks at locks and names only, which every role may see.
-const waitersQuery = `SELECT DISTINCT pid, concat_ws('/', coalesce(usename::text, 'somebody'), nullif(application_name, ''))
-	FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) WHERE NOT granted AND application_name IS DISTINCT FROM $1
-	AND pg_blocking_pids(pid) && ARRAY(SELECT a.pid FROM pg_stat_activity a WHERE a.application_name = $1)`
+// waitersQuery looks at locks and names only, which every role may see. On a standby it is replay that waits, of which
+// pg_blocking_pids knows nothing; nobody else may ask for such a lock there.
+const waitersQuery = `WITH ours AS (SELECT pid FROM pg_stat_activity WHERE application_name = $1)
+	SELECT DISTINCT pid, concat_ws('/', coalesce(usename::text, CASE WHEN pg_is_in_recovery() THEN 'replay' ELSE 'somebody' END), nullif(application_name, ''))
+	FROM pg_locks wanted LEFT JOIN pg_stat_activity USING (pid) WHERE NOT granted AND application_name IS DISTINCT FROM $1
+	AND (pg_blocking_pids(pid) && ARRAY(SELECT pid FROM ours) OR pg_is_in_recovery() AND locktype = 'relation' AND mode = 'AccessExclusiveLock'
+		AND EXISTS (SELECT FROM pg_locks held WHERE held.granted AND held.locktype = 'relation' AND held.database = wanted.database
+			AND held.relation = wanted.relation AND held.pid IN (SELECT pid FROM ours)))`
 
 // patience remembers since when who waits. It is pure; now never goes back.
 type patience struct {
@@ -63,6 +67,7 @@ func (p *patience) over(now time.Time, waiting []waiter) []waiter {
 type lockWatch struct {
 	src      *Source
 	attempt  source.Attempt
+	at       address // the server on which it runs
 	database string
 	query    string        // selects pid and name of those meant; $1 is the attempt's tag
 	limit    time.Duration // after which each is told of
@@ -89,7 +94,7 @@ func (l lockWatch) start(ctx context.Context) (stop func()) {
 }
 
 func (l lockWatch) run(ctx context.Context) error {
-	conn, err := l.src.connect(ctx, l.attempt, l.database)
+	conn, err := l.src.connectAt(ctx, l.attempt, l.at, l.database)
 	if err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func (d *dump) yielding(ctx context.Context, end context.CancelCauseFunc) (stop 
 		return func() {}
 	}
 	limit := d.src.cfg.YieldAfter
-	return lockWatch{d.src, d.attempt, d.src.Database(), waitersQuery, limit, func(ctx context.Context, _ *session, w waiter) error {
+	return lockWatch{d.src, d.attempt, d.sess.at, d.src.Database(), waitersQuery, limit, func(ctx context.Context, _ *session, w waiter) error {
 		if _, told := d.told.LoadOrStore(w.pid, true); told && d.src.cfg.Yield == YieldWarn {
 			return nil // by the watch of another stream
 		}
@@ -148,7 +153,7 @@ const holdersTold = 2 * time.Second
 
 // pushing watches for clients that a restore in place waits for: they are told of, and disconnected when that was allowed.
 func (r *inPlace) pushing(ctx context.Context) (stop func()) {
-	return lockWatch{r.src, r.attempt, r.options.Target, holdersQuery, holdersTold, func(ctx context.Context, conn *session, w waiter) error {
+	return lockWatch{r.src, r.attempt, r.at, r.options.Target, holdersQuery, holdersTold, func(ctx context.Context, conn *session, w waiter) error {
 		log := r.src.log.With("database", r.options.Target, "pid", w.pid, "who", w.who)
 		if !r.options.Disconnect || w.pid == 0 {
 			log.WarnContext(ctx, "a restore in place waits for a client of the database")
