@@ -226,11 +226,15 @@ type Database struct {
 	// "_.-", beginning with a letter or digit.
 	Name string `yaml:"name"`
 	// DSN is the connection: postgres://user:password@host:port/database, or
-	// host=... dbname=..., or a reference env:NAME or file:PATH.
+	// host=... dbname=..., or a reference env:NAME or file:PATH. A scratch server without one
+	// is a throw-away server: the node makes it for each verification, and removes it after.
 	DSN DSN `yaml:"dsn"`
 	// Scratch makes it a server that backups are restored into for a while, to verify them, and nothing else: no backup
 	// is made of it, and none restored for good. Default false.
 	Scratch bool `yaml:"scratch"`
+	// Dir is an absolute folder for throw-away servers; it needs room for a whole database. Default: the system's
+	// folder for temporary files.
+	Dir string `yaml:"dir"`
 	// Yield is what a backup does when somebody waits for half a minute for a table that it
 	// reads (to alter or truncate it): "" nothing, warn (in the log), or cancel the backup.
 	Yield string `yaml:"yield"`
@@ -250,6 +254,9 @@ type Database struct {
 	// that names it here.
 	Needs []string `yaml:"needs"`
 }
+
+// Throwaway tells whether it is a scratch server that the node makes for each verification.
+func (d Database) Throwaway() bool { return d.Scratch && !d.DSN.Given() }
 
 // Storage is a place where backups are kept. What a kind has no use for must not be set.
 type Storage struct {

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -85,7 +86,15 @@ func (c *Config) checkDatabases(ps *problems) {
 	for i, d := range c.Databases {
 		at := fmt.Sprintf("databases[%d]", i)
 		checkItemName(ps, at, d.Name, "databases", seen, i)
-		if problem := d.DSN.problem(); problem != "" {
+		if d.Throwaway() {
+			checkFields(ps, at, reflect.ValueOf(d), "throw-away server", []string{"name", "scratch", "dir"})
+		} else if d.Dir != "" {
+			ps.add(at+".dir", "belongs to a scratch server without a dsn only: remove it")
+		}
+		if d.Dir != "" && !filepath.IsAbs(d.Dir) {
+			ps.add(at+".dir", "is %q, want an absolute path", d.Dir)
+		}
+		if problem := d.DSN.problem(); problem != "" && !d.Throwaway() {
 			ps.add(at+".dsn", "%s", problem)
 		}
 		checkLabels(ps, at+".needs", d.Needs)

@@ -168,6 +168,11 @@ func TestBounds(t *testing.T) {
 		{"rpo", func(c *Config) {
 			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), RPO: time.Second}}
 		}, "databases[0].rpo: is 1s, want 1m0s to 8760h0m0s"},
+		{"throw-away server", func(c *Config) { c.Databases = []Database{{Name: "a", Scratch: true, Dir: "/var/tmp"}} }, ""},
+		{"throw-away server without a place", func(c *Config) { c.Databases = []Database{{Name: "a", Scratch: true}} }, ""},
+		{"throw-away server in a relative place", func(c *Config) { c.Databases = []Database{{Name: "a", Scratch: true, Dir: "tmp"}} }, "databases[0].dir: is"},
+		{"throw-away server that yields", func(c *Config) { c.Databases = []Database{{Name: "a", Scratch: true, Yield: "warn"}} }, "databases[0].yield: does not belong"},
+		{"a place for a server that is there", func(c *Config) { c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Dir: "/tmp"}} }, "databases[0].dir: belongs to"},
 		{"jobs", func(c *Config) { c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Jobs: 33}} }, "databases[0].jobs: is 33, want 0 to 32"},
 		{"dsn missing", func(c *Config) { c.Databases = []Database{db("a", "")} }, "databases[0].dsn: is missing"},
 		{"dsn is a word", func(c *Config) { c.Databases = []Database{db("a", "hunter2")} }, "databases[0].dsn: is no connection string"},

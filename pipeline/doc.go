@@ -63,8 +63,8 @@
 // Verify reads every copy back and says of each present, missing, corrupt or unknown; with a scratch server it also
 // restores one and drops it again. It writes no ledger: a verify task writes down what it found under its claim. Corrupt
 // and missing copies become such of the entry, unknown ones stay as they were; when no copy is whole, or it cannot be
-// restored, the backup is suspect. After a kill the next attempt's Settle (which Verify calls) drops what is left in the
-// scratch server.
+// restored, the backup is suspect, but not when the scratch server cannot take it at all (ErrScratchUnfit). After a kill the
+// next attempt's Settle (which Verify calls) drops what is left in the scratch server.
 //
 // # Delete
 //

@@ -200,6 +200,29 @@ func TestRule30_RetentionIsAskedAgain(t *testing.T) {
 	})
 }
 
+// A scratch server that cannot take a backup makes no backup suspect: its copies were read, and the task says what it lacks.
+func TestVerifyInAnUnfitScratch(t *testing.T) {
+	inRig(t, func(r *rig) {
+		keeper, b := r.kept(1)
+		keeper.w.Stop()
+		r.server.identity = "main"
+		scratch := newServer()
+		scratch.identity = "scratch"
+		scratch.byName[scratchTarget] = scratch.byName["shop"]
+		lab := map[string]source.Source{"lab": scratch}
+		r.start("n2", func(c *Config) { c.Catalog.Scratch = lab }, nil)
+		task, err := r.planner(func(c *PlannerConfig) { c.Catalog.Scratch = lab }).PlanVerify(r.Context(), CheckRequest{Backup: b[0].Backup, Scratch: "lab"})
+		r.must(err)
+		done := r.awaitState(task.ID, ledger.Failed)
+		if !strings.Contains(done.Error, ErrScratchUnfit.Error()) || !strings.Contains(done.Error, "target database exists") {
+			r.Errorf("task: %+v", done)
+		}
+		if got := r.wantEntry(b[0].Backup, ledger.BackupCompleted); got.Verified.IsZero() || len(got.Suspect) > 0 {
+			r.Errorf("entry: %+v", got)
+		}
+	})
+}
+
 func TestVerifyTask(t *testing.T) {
 	inRig(t, func(r *rig) {
 		keeper, b := r.kept(1)

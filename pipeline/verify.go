@@ -58,6 +58,9 @@ var (
 	ErrNoCopy = errors.New("no copy of the backup is whole")
 	// ErrScratchIsSource: the scratch server is one that backups are made of. Nothing was done on it.
 	ErrScratchIsSource = errors.New("the scratch server is one that backups are made of")
+	// ErrScratchUnfit: the scratch server cannot take the backup (an extension, a locale, room, or the server itself is
+	// missing). That says nothing about the backup.
+	ErrScratchUnfit = errors.New("the scratch server cannot take the backup")
 )
 
 // Verify reads every object of a backup back out of each storage, through the inverse processors, and compares lengths and
@@ -180,7 +183,7 @@ func restoreIntoScratch(ctx context.Context, c Catalog, r VerifyRequest, from pi
 		Target: scratchTarget, Names: true, Info: from.manifest.Source, RestoreChoices: choices,
 	})
 	if err != nil {
-		return fmt.Errorf("prepare the scratch database: %w", err)
+		return fmt.Errorf("%w: %w", ErrScratchUnfit, err)
 	}
 	defer func() { err = errors.Join(err, into.Abort()) }()
 	if err := (readback{processors: c.Processors, from: from, count: r.Count}).all(ctx, 0, into.Read); err != nil {

@@ -91,7 +91,7 @@ func judged(b ledger.Backup, v Verified, err error, now time.Time) (ledger.Backu
 	switch {
 	case learned > 0 && !left:
 		b.Suspect = append(b.Suspect, verifiedBad+"no copy is whole")
-	case err != nil && !errors.Is(err, ErrNoCopy) && !errors.Is(err, ErrScratchIsSource) && !passing(err):
+	case err != nil && !errors.Is(err, ErrNoCopy) && !errors.Is(err, ErrScratchIsSource) && !errors.Is(err, ErrScratchUnfit) && !passing(err):
 		b.Suspect = append(b.Suspect, verifiedBad+"it could not be restored: "+sentence(err))
 	case whole > 0:
 		b.Verified = now

@@ -40,6 +40,9 @@ func openConfigured(c configs.Config, log *slog.Logger) (o opened, err error) {
 			return o, fmt.Errorf("databases[%d] %s: %w", i, d.Name, err)
 		}
 		if d.Scratch {
+			if left, ok := src.(interface{ Sweep(context.Context) }); ok {
+				left.Sweep(context.Background()) // of an earlier process
+			}
 			o.scratch[d.Name] = src
 			continue
 		}

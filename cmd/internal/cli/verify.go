@@ -15,7 +15,8 @@ func (r *root) verifyCommand() *cobra.Command {
 		Short: "Plan the verification of a backup",
 		Long: "Plan the verification of a backup and print its task: every copy is read back, decrypted and decompressed, and\n" +
 			"compared with the hashes of its manifest. With --scratch it is also restored into a server that is configured\n" +
-			"for nothing else (scratch: true), looked through and dropped again.",
+			"for nothing else (scratch: true), looked through and dropped again. A scratch server without a dsn is made by\n" +
+			"the node for each verification, and removed after it.",
 		Args: arguments(1, 1),
 	}
 	cmd.Flags().StringSliceVar(&want.Storages, "storage", nil, "storage whose copy is read; may be repeated (default all)")

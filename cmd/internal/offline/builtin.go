@@ -24,6 +24,9 @@ import (
 
 // OpenSource opens a database of a configuration.
 func OpenSource(d configs.Database, log *slog.Logger) (source.Source, error) {
+	if d.Throwaway() {
+		return postgres.NewThrowaway(postgres.ThrowawayConfig{Dir: d.Dir, Logger: log.With("database", d.Name)})
+	}
 	dsn, err := d.DSN.Resolve()
 	if err != nil {
 		return nil, err

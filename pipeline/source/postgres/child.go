@@ -24,12 +24,14 @@ type child struct {
 
 // command says what to start. Files are inherited; the caller closes its copies.
 type command struct {
-	path   string
-	args   []string
-	env    []string
-	stdin  *os.File
-	stdout *os.File
-	extra  *os.File // descriptor 3
+	path    string
+	args    []string
+	env     []string
+	stdin   *os.File
+	stdout  *os.File
+	extra   *os.File // descriptor 3
+	dir     string   // in which it runs; "": in ours
+	account *account // under which it runs; nil: ours
 }
 
 // startChild starts a program on an OS thread that belongs to it until it has ended. The kernel kills the program when
@@ -48,8 +50,9 @@ func startChild(c command, grace time.Duration) (*child, error) {
 	if c.extra != nil {
 		k.cmd.ExtraFiles = []*os.File{c.extra}
 	}
-	k.cmd.WaitDelay = grace
+	k.cmd.WaitDelay, k.cmd.Dir = grace, c.dir
 	attach(k.cmd)
+	c.account.as(k.cmd)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()

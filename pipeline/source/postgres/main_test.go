@@ -23,10 +23,14 @@ const oddPassword = `p@ss:w/o\rd %+&'"$ ü=#?`
 
 var pg = pgtest.Shared{Options: pgtest.Options{Password: oddPassword}}
 
-// TestMain runs the tests, or plays a node that is killed in the middle of a dump (see TestKilledNode).
+// TestMain runs the tests, or plays a node that is killed, in the middle of a dump (TestKilledNode) or while it has a server
+// (TestThrowawayOfAKilledProcess).
 func TestMain(m *testing.M) {
 	if dsn := os.Getenv("FENCEPOST_TEST_DUMP"); dsn != "" {
 		playNode(dsn)
+	}
+	if dir := os.Getenv("FENCEPOST_TEST_SERVERS"); dir != "" {
+		playServers(dir)
 	}
 	goleak.VerifyTestMain(pg.Around(m))
 }

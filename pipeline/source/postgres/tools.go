@@ -64,6 +64,9 @@ func (s *Source) findTool(ctx context.Context, name string, need int) (tool, err
 			return t, nil
 		}
 	}
+	if ctx.Err() != nil { // then nobody was asked
+		return tool{}, s.wrap(ctx, ctx.Err(), "find %s", name)
+	}
 	have := make([]string, len(found))
 	for i, t := range found {
 		have[i] = t.version
@@ -73,6 +76,9 @@ func (s *Source) findTool(ctx context.Context, name string, need int) (tool, err
 		what += " (found " + strings.Join(have, ", ") + ")"
 	}
 	hint := fmt.Sprintf("install the PostgreSQL client programs (Debian: apt-get install postgresql-client-%d), or set where they are", need)
+	if name == "initdb" {
+		hint = fmt.Sprintf("install the PostgreSQL server on this node (Debian: apt-get install postgresql-%d), or name a scratch server", need)
+	}
 	return tool{}, s.errorf(problem{what: what, hint: hint}, "find %s", name)
 }
 
