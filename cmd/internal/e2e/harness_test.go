@@ -67,6 +67,7 @@ type cluster struct {
 	watched bool
 
 	storages string // see options
+	servers  string // where throw-away servers are made; "" when there are none
 
 	targets []string // names of databases that are restored
 
@@ -93,6 +94,8 @@ type options struct {
 
 	// storages is the YAML of the list, instead of the directories a and b.
 	storages string
+
+	lab bool // there is a throw-away scratch server, lab
 }
 
 func newCluster(t testing.TB, o options) *cluster {
@@ -112,6 +115,9 @@ func newCluster(t testing.TB, o options) *cluster {
 	c := &cluster{t: t, ctx: ctx, dir: dir, ports: map[string]int{}, dsns: o.dsns, watched: o.watched, storages: o.storages, procs: map[string]*proc{}, clients: map[string]*api.Client{}}
 	for _, dsn := range o.dsns {
 		c.targets = append(c.targets, nameIn(t, dsn))
+	}
+	if o.lab {
+		c.servers = serversDir(t)
 	}
 	t.Cleanup(func() {
 		c.end()
@@ -140,6 +146,25 @@ func newCluster(t testing.TB, o options) *cluster {
 		c.write(name, o.profile, "log: {level: "+o.level+", format: json}\n"+o.extra)
 	}
 	return c
+}
+
+// serversDir is a folder that every user can make servers in, and in which none must be left.
+func serversDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%d throw-away servers are left in %s", len(left), dir)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return dir
 }
 
 // certify makes what keeps strangers out, as init does.
@@ -205,6 +230,9 @@ func (c *cluster) write(name, profile, extra string) {
 	b.WriteString("storages:\n" + c.storages)
 	if len(c.dsns) > 0 {
 		b.WriteString("databases:\n")
+	}
+	if c.servers != "" {
+		fmt.Fprintf(&b, "- {name: lab, scratch: true, dir: %s}\n", c.servers)
 	}
 	for db, dsn := range c.dsns {
 		fmt.Fprintf(&b, "- {name: %q, dsn: %q}\n", db, dsn)

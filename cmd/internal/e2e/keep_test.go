@@ -15,7 +15,7 @@ import (
 func TestVerifyPinDelete(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, bulk("goods", 1))
-	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}})
+	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}, lab: true})
 	c.up()
 	cli := func(args ...string) said {
 		return run(t, command, append([]string{"--socket", c.socket("n1")}, args...)...)
@@ -32,6 +32,7 @@ func TestVerifyPinDelete(t *testing.T) {
 	first := c.oneBackup("n1")
 	cli("backup", "delete", first.ID, "--now").complains(t, 1, "last good")
 	well("verify", first.ID, "--wait")
+	well("verify", first.ID, "--scratch", "lab", "--wait")
 	well("backup", "create", "shop", "--wait")
 	well("backup", "pin", first.ID)
 	cli("backup", "delete", first.ID, "--now").complains(t, 1, "pinned")
