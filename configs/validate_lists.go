@@ -87,6 +87,7 @@ func (c *Config) checkDatabases(ps *problems) {
 		at := fmt.Sprintf("databases[%d]", i)
 		checkItemName(ps, at, d.Name, "databases", seen, i)
 		if d.Throwaway() {
+			d.RPO = 0 // a default
 			checkFields(ps, at, reflect.ValueOf(d), "throw-away server", []string{"name", "scratch", "dir"})
 		} else if d.Dir != "" {
 			ps.add(at+".dir", "belongs to a scratch server without a dsn only: remove it")
