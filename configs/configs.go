@@ -29,6 +29,7 @@ type Config struct {
 	Cluster    Port        `yaml:"cluster"`
 	Security   Security    `yaml:"security"`
 	Admin      Admin       `yaml:"admin"`
+	Audit      Audit       `yaml:"audit"`
 	Raft       Raft        `yaml:"raft"`
 	Evidence   Evidence    `yaml:"evidence"`
 	Recovery   Recovery    `yaml:"recovery"`
@@ -78,13 +79,6 @@ type Port struct {
 	// 0.0.0.0 or [::] the machine's one address beside loopback and link-local ones, and
 	// when it has several, one of them must be given.
 	Advertise string `yaml:"advertise"`
-}
-
-// Admin is how the fencepost command reaches the daemon.
-type Admin struct {
-	// Socket is the absolute path of a unix socket, at most 103 bytes long (a limit of the
-	// system). It is made with mode 0600. Default /run/fencepost/fencepost.sock.
-	Socket string `yaml:"socket"`
 }
 
 // Raft bounds the replicated log.

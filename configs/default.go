@@ -15,7 +15,7 @@ func Default() Config {
 		Profile:   ProfilePatient,
 		Gossip:    Port{Bind: "127.0.0.1:7946"},
 		Cluster:   Port{Bind: "127.0.0.1:7947"},
-		Admin:     Admin{Socket: "/run/fencepost/fencepost.sock"},
+		Admin:     Admin{Socket: "/run/fencepost/fencepost.sock", Hosts: []string{}, SessionIdle: 30 * time.Minute, SessionMax: 12 * time.Hour},
 		Raft: Raft{
 			Voters:            3,
 			Followers:         16,

@@ -12,8 +12,8 @@
 //
 //   - Strict. A key that is not known is an error with its dotted path and, when one is
 //     near, the key that was probably meant. So is an unknown FENCEPOST_ variable, unless
-//     it is one of the program's own (FENCEPOST_CONFIG, FENCEPOST_SOCKET, FENCEPOST_LONG)
-//     or a dsn or a key refers to it. A variable that is set to nothing counts as not set.
+//     it is one of the program's own (FENCEPOST_CONFIG, FENCEPOST_SOCKET, FENCEPOST_LONG, and
+//     those by which the command finds another machine) or a dsn or a key refers to it. A variable that is set to nothing counts as not set.
 //   - Complete. All problems are reported at once, one line each: dotted path, what is
 //     there, the bound, the remedy.
 //   - Quiet. A database password never appears in an error, a log line, a String or a

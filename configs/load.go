@@ -121,7 +121,7 @@ func variable(path string) string {
 // unknownVariables reports the names that are nobody's: not the program's own, and no dsn
 // or key refers to them.
 func unknownVariables(names []string, c *Config) problems {
-	allowed := []string{Prefix + "CONFIG", Prefix + "SOCKET", Prefix + "LONG"}
+	allowed := []string{Prefix + "CONFIG", Prefix + "SOCKET", Prefix + "LONG", Prefix + "SERVER", Prefix + "TOKEN_FILE", Prefix + "SERVER_CA_FILE"}
 	for _, raw := range c.references() {
 		if kind, name := reference(raw); kind == "env" {
 			allowed = append(allowed, name)

@@ -68,7 +68,8 @@ labels: [big, eu]
 profile: local
 gossip: {bind: "127.0.0.1:0", advertise: "127.0.0.1:9"}
 cluster: {bind: "[::1]:7"}
-admin: {socket: /srv/n2.sock}
+admin: {socket: /srv/n2.sock, bind: "[::1]:8", certificate_file: /c, key_file: /k, hosts: [backup.example.org], session_idle: 1m, session_max: 2h}
+audit: {file: /srv/audit, syslog: true}
 raft: {voters: 5, followers: 1, reap_after: 1h, snapshot_threshold: 64}
 evidence: {refused: false}
 recovery: {selector: successor, fence_ttl: 2s, max_attempts: 1}
@@ -115,7 +116,8 @@ log: {level: debug, format: json}
 		Node: "n2", Home: "/srv/n2", Group: "shop", Role: RoleCore, Bootstrap: []string{"n1", "n2"},
 		Labels: []string{"big", "eu"}, Seeds: []string{"127.0.0.1:1", "[::1]:2"}, Profile: ProfileLocal,
 		Gossip: Port{"127.0.0.1:0", "127.0.0.1:9"}, Cluster: Port{Bind: "[::1]:7"},
-		Admin:    Admin{"/srv/n2.sock"},
+		Admin:    Admin{"/srv/n2.sock", "[::1]:8", "/c", "/k", []string{"backup.example.org"}, time.Minute, 2 * time.Hour},
+		Audit:    Audit{"/srv/audit", true},
 		Raft:     Raft{5, 1, time.Hour, 64},
 		Recovery: Recovery{SelectorSuccessor, 2 * time.Second, 1},
 		Backup:   Backup{2, 1, 20 << 20, Revert, 7, 3 * time.Hour, 20 * time.Second, 0},

@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// maxSocket is the longest path of a unix socket on every system we build for.
-const maxSocket = 103
-
 var (
 	nodeName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
@@ -28,6 +25,7 @@ func (c *Config) Validate() error {
 	c.checkIdentity(&ps)
 	c.checkForming(&ps)
 	c.checkPorts(&ps)
+	c.checkAdmin(&ps)
 	c.checkSecurity(&ps)
 	c.checkLimits(&ps)
 	if problem := c.Ledger.DSN.problem(); c.Ledger.DSN.Given() && problem != "" {
@@ -53,10 +51,6 @@ func (c *Config) checkIdentity(ps *problems) {
 		ps.add("group", "is %q, want 1 to 63 of a-z, 0-9 and -, which is not at an end", c.Group)
 	}
 	checkAbsolute(ps, "home", c.Home)
-	checkAbsolute(ps, "admin.socket", c.Admin.Socket)
-	if len(c.Admin.Socket) > maxSocket {
-		ps.add("admin.socket", "is %d bytes long, at most %d work everywhere: choose a shorter path", len(c.Admin.Socket), maxSocket)
-	}
 	checkLabels(ps, "labels", c.Labels)
 	checkOneOf(ps, "role", c.Role, RoleCore, RoleSpectator, RoleWitness, RoleWatchdog)
 	checkOneOf(ps, "profile", c.Profile, ProfileLocal, ProfileLAN, ProfileWAN, ProfilePatient)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/audit"
+	"github.com/fencepost/fencepost/cmd/internal/kept"
 )
 
 // Members tells who is here. Methods are called from many goroutines and may block until
@@ -105,6 +108,9 @@ type Autonomous interface {
 // Backend is everything that the handler shows and asks. All fields are required, but
 // for Translate and Logger.
 type Backend struct {
+	Accounts   *accounts.Accounts // nil: of Kept
+	Trail      *audit.Trail       // nil: of Kept
+	Kept       kept.Store         // nil: in memory, for tests
 	Members    Members
 	Recoveries Recoveries
 	Operator   Operator

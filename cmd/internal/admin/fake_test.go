@@ -134,7 +134,7 @@ func (f *fake) Undo(_ context.Context, task string) (api.Task, error) {
 }
 
 func (f *fake) backend() Backend {
-	return Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Watch: f.watch}
+	return Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Recurring: f, Autonomous: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.

@@ -7,56 +7,92 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"mime"
 	"net/http"
+	"time"
 
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/audit"
+	"github.com/fencepost/fencepost/cmd/internal/kept"
 )
 
-// maxBody bounds a request.
-const maxBody = 1 << 20
+const (
+	maxBody    = 1 << 20          // of a request
+	bodyWithin = 30 * time.Second // for a request's body to arrive
+)
+
+// API answers the whole API, guarded: who asks comes in the request's context (accounts.With), and nobody is nobody.
+type API struct {
+	h      *handler
+	mux    *http.ServeMux
+	routes []Route
+}
 
 // NewHandler makes the handler of the whole API.
-func NewHandler(b Backend) http.Handler {
+func NewHandler(b Backend) *API {
 	if b.Logger == nil {
 		b.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{Backend: b}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+api.PathStatus, read(h, func(r *http.Request) (api.Status, error) { return b.Members.Status(r.Context()) }))
-	mux.HandleFunc("GET "+api.PathOverview, read(h, func(r *http.Request) (api.Overview, error) { return b.Members.Overview(r.Context()) }))
-	mux.HandleFunc("GET "+api.PathView, read(h, func(r *http.Request) (api.View, error) { return b.Members.View(r.Context()) }))
-	mux.HandleFunc("GET "+api.PathMembers, read(h, h.members))
-	mux.HandleFunc("GET "+api.PathFences, read(h, func(r *http.Request) ([]api.Fence, error) { return b.Recoveries.Fences(r.Context()) }))
-	mux.HandleFunc("GET "+api.PathRecoveries, read(h, func(r *http.Request) ([]api.Recovery, error) { return b.Recoveries.Recoveries(r.Context()) }))
-	mux.HandleFunc("POST "+api.PathRecoveries+"/retry", write(h, h.retryRecovery))
-	mux.HandleFunc("POST "+api.PathRecoveries+"/drop", write(h, h.dropRecovery))
-	mux.HandleFunc("POST "+api.PathFences, write(h, h.raiseFence))
-	mux.HandleFunc("POST "+api.PathFences+"/lower", write(h, h.lowerFence))
-	mux.HandleFunc("POST "+api.PathNodes+"/forget", write(h, h.forgetNode))
-	mux.HandleFunc("POST "+api.PathNodes+"/replace", write(h, h.replaceNode))
-	mux.HandleFunc("GET "+api.PathTasks, read(h, h.tasks))
-	mux.HandleFunc("GET "+api.PathTasks+"/{id}", read(h, func(r *http.Request) (api.Task, error) { return b.Tasks.Task(r.Context(), r.PathValue("id")) }))
-	mux.HandleFunc("GET "+api.PathTasks+"/{id}/log", read(h, func(r *http.Request) (api.TaskLog, error) { return b.Tasks.TaskLog(r.Context(), r.PathValue("id")) }))
-	mux.HandleFunc("POST "+api.PathTasks+"/{id}/cancel", write(h, h.cancel))
-	mux.HandleFunc("GET "+api.PathBackups, read(h, h.backups))
-	mux.HandleFunc("GET "+api.PathBackups+"/{id}", read(h, func(r *http.Request) (api.Backup, error) { return b.Backups.Backup(r.Context(), r.PathValue("id")) }))
-	mux.HandleFunc("POST "+api.PathBackups, write(h, h.createBackup))
-	mux.HandleFunc("POST "+api.PathBackups+"/{id}/restore", write(h, h.restore))
-	h.routeKeeping(mux)
-	h.routeRecurring(mux)
-	h.routeAutonomous(mux)
-	h.routeStorages(mux)
-	h.keyringRoutes(mux)
-	h.routeRestores(mux)
-	h.routeNotify(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		h.fail(w, r, &api.Error{Code: api.CodeNotFound, Message: "the daemon does not know " + r.Method + " " + r.URL.Path,
-			Hint: "the command and the daemon may be of different versions: compare fencepost version with fencepost status"})
-	})
-	return mux
+	if b.Kept == nil {
+		b.Kept = &kept.Memory{}
+	}
+	if b.Accounts == nil {
+		b.Accounts = accounts.New(accounts.Config{Store: b.Kept})
+	}
+	if b.Trail == nil {
+		b.Trail = audit.New(b.Kept, "", time.Now)
+	}
+	h := &handler{Backend: b, tags: newTags(), repeats: repeats{store: b.Kept, now: time.Now}}
+	a := &API{h: h, mux: http.NewServeMux()}
+	a.routes = h.table()
+	h.description = describe(a.routes)
+	for _, route := range a.routes {
+		a.mux.HandleFunc(route.pattern(), h.guard(route))
+	}
+	a.mux.HandleFunc("/", a.unknown)
+	return a
 }
 
-type handler struct{ Backend }
+// Routes are all that it answers.
+func (a *API) Routes() []Route { return a.routes }
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// unknown answers what no route is for.
+func (a *API) unknown(w http.ResponseWriter, r *http.Request) {
+	if allowed := a.methods(r); allowed != "" {
+		w.Header().Set("Allow", allowed)
+		a.h.fail(w, r, &api.Error{Code: api.CodeMethod, Message: "there is no " + r.Method + " " + r.URL.Path, Hint: "there is: " + allowed})
+		return
+	}
+	a.h.fail(w, r, &api.Error{Code: api.CodeNotFound, Message: "the daemon does not know " + r.Method + " " + r.URL.Path,
+		Hint: "the command and the daemon may be of different versions: compare fencepost version with fencepost status"})
+}
+
+// methods are those with which there is such a path, with commas between them.
+func (a *API) methods(r *http.Request) string {
+	allowed := ""
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+		if _, pattern := a.mux.Handler(other); pattern != "/" {
+			if allowed != "" {
+				allowed += ", "
+			}
+			allowed += method
+		}
+	}
+	return allowed
+}
+
+type handler struct {
+	Backend
+	tags        *tags
+	repeats     repeats
+	limiter     accounts.Limiter
+	description []byte // of the API, as OpenAPI
+}
 
 func (h *handler) members(r *http.Request) ([]api.Member, error) {
 	v, err := h.Members.View(r.Context())
@@ -99,8 +135,8 @@ func (h *handler) restore(r *http.Request, want api.RestoreBackup) (api.Task, er
 	return h.Requests.Restore(r.Context(), want)
 }
 
-// write is the handler of a request with a body.
-func write[Q, A any](h *handler, do func(*http.Request, Q) (A, error)) http.HandlerFunc {
+// told is the handler of a request with a body that changes nothing.
+func told[Q, A any](h *handler, do func(*http.Request, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var want Q
 		if err := readBody(w, r, &want); err != nil {
@@ -108,27 +144,55 @@ func write[Q, A any](h *handler, do func(*http.Request, Q) (A, error)) http.Hand
 			return
 		}
 		got, err := do(r, want)
-		if err != nil {
-			h.fail(w, r, err)
-			return
-		}
-		body, err := encode(got)
-		if err != nil {
-			h.fail(w, r, err)
-			return
-		}
-		sendBytes(w, http.StatusAccepted, body)
+		answer(h, w, r, http.StatusOK, got, err)
 	}
+}
+
+// write is the handler of a request that changes something: it is in the audit trail before it is tried, and again when it
+// is known what became of it.
+func write[Q, A any](h *handler, action string, do func(*http.Request, Q) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var want Q
+		if err := readBody(w, r, &want); err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		got, err := recorded(h, r, action, want, func(r *http.Request) (A, error) { return do(r, want) })
+		answer(h, w, r, http.StatusAccepted, got, err)
+	}
+}
+
+// answer sends what was got, or the error.
+func answer[A any](h *handler, w http.ResponseWriter, r *http.Request, status int, got A, err error) {
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	body, err := encode(got)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	sendBytes(w, status, body)
 }
 
 // readBody is strict: a wish that this version does not know must not be passed over.
 func readBody(w http.ResponseWriter, r *http.Request, into any) error {
+	deadlines := http.NewResponseController(w)
+	_ = deadlines.SetReadDeadline(time.Now().Add(bodyWithin)) // where there is no connection, there is no deadline
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
+	_ = deadlines.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return &api.Error{Code: api.CodeTooLarge, Message: "the request has more than 1 MiB"}
+	case err != nil:
 		return &api.Error{Code: api.CodeUsage, Message: "read the request: " + err.Error()}
-	}
-	if len(bytes.TrimSpace(body)) == 0 {
+	case len(bytes.TrimSpace(body)) == 0:
 		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
+		return &api.Error{Code: api.CodeUnsupported, Message: "the request is not said to be JSON", Hint: "set the header Content-Type to application/json"}
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -136,11 +200,14 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 		return &api.Error{Code: api.CodeUsage, Message: "the request is not understood: " + err.Error(),
 			Hint: "the command and the daemon may be of different versions"}
 	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return &api.Error{Code: api.CodeUsage, Message: "the request is not understood: there is more than one JSON value in it"}
+	}
 	return nil
 }
 
 func sendBytes(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the reader may be gone; there is nobody to tell
 }
@@ -151,11 +218,24 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Code == api.CodeFailed {
 		h.Logger.WarnContext(r.Context(), "admin request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
+	SendProblem(w, e)
+}
+
+// SendProblem answers with an error.
+func SendProblem(w http.ResponseWriter, e *api.Error) {
 	body, err := json.Marshal(e)
 	if err != nil {
-		body = []byte(`{"code":"failed","message":"the error could not be encoded"}`)
+		body = []byte(`{"code":"failed","detail":"the error could not be encoded"}`)
 	}
-	sendBytes(w, e.Code.HTTPStatus(), body)
+	switch e.Code {
+	case api.CodeUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="fencepost"`)
+	case api.CodeUnavailable, api.CodeLeaseLost, api.CodeBusy:
+		w.Header().Set("Retry-After", "1")
+	}
+	w.Header().Set("Content-Type", api.ProblemType)
+	w.WriteHeader(e.Code.HTTPStatus())
+	_, _ = w.Write(append(body, '\n')) // as in sendBytes
 }
 
 func (h *handler) translate(err error) *api.Error {

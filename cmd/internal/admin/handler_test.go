@@ -154,23 +154,25 @@ func TestErrorsTravel(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	_, _, socket := serve(t, newFake().backend())
 	post := func(path, body string) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 	}
 	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" }
 	for _, x := range []struct{ name, request, want string }{
-		{"no database", post("/v1/backups", `{}`), `400.*"code":"usage","message":"no database was named"`},
-		{"empty body", post("/v1/backups", ``), `"message":"no database was named"`},
-		{"unknown wish", post("/v1/backups", `{"database":"a","encrypt":true}`), `400.*"code":"usage".*encrypt`},
-		{"no JSON", post("/v1/backups", `database=a`), `400.*"code":"usage"`},
-		{"two backups", post("/v1/backups/b1/restore", `{"backup":"b2"}`), `400.*name different backups`},
-		{"too long", post("/v1/backups", `{"database":"`+strings.Repeat("a", maxBody)+`"}`), `400.*too large`},
-		{"bad filter", get("/v1/tasks?active=maybe"), `400.*"message":"query active: want true or false"`},
-		{"bad limit", get("/v1/backups?limit=-1"), `400.*"message":"query limit: want a number from 0"`},
-		{"bad wait", get("/v1/view?wait=long"), `400.*query wait`},
-		{"negative wait", get("/v1/view?wait=-1s"), `400.*query wait`},
-		{"unknown task", get("/v1/tasks/none"), `404.*"code":"not_found"`},
-		{"unknown path", get("/v2/view"), `404.*"code":"not_found".*GET /v2/view`},
-		{"unknown method", strings.Replace(get("/v1/view"), "GET", "DELETE", 1), `404.*DELETE /v1/view`},
+		{"no database", post("/api/v1/backups", `{}`), `400.*"detail":"no database was named","code":"usage"`},
+		{"empty body", post("/api/v1/backups", ``), `"detail":"no database was named"`},
+		{"unknown wish", post("/api/v1/backups", `{"database":"a","encrypt":true}`), `400.*encrypt.*"code":"usage"`},
+		{"two values", post("/api/v1/backups", `{"database":"a"}{}`), `400.*more than one`},
+		{"a form", strings.Replace(post("/api/v1/backups", `{"database":"a"}`), "application/json", "text/plain", 1), `415.*"code":"unsupported"`},
+		{"no JSON", post("/api/v1/backups", `database=a`), `400.*"code":"usage"`},
+		{"two backups", post("/api/v1/backups/b1/restore", `{"backup":"b2"}`), `400.*name different backups`},
+		{"too long", post("/api/v1/backups", `{"database":"`+strings.Repeat("a", maxBody)+`"}`), `413.*"code":"too_large"`},
+		{"bad filter", get("/api/v1/tasks?active=maybe"), `400.*"detail":"query active: want true or false"`},
+		{"bad limit", get("/api/v1/backups?limit=-1"), `400.*"detail":"query limit: want a number from 0"`},
+		{"bad wait", get("/api/v1/view?wait=long"), `400.*query wait`},
+		{"negative wait", get("/api/v1/view?wait=-1s"), `400.*query wait`},
+		{"unknown task", get("/api/v1/tasks/none"), `404.*"code":"not_found"`},
+		{"unknown path", get("/v2/view"), `404.*GET /v2/view.*"code":"not_found"`},
+		{"unknown method", strings.Replace(get("/api/v1/view"), "GET", "DELETE", 1), `405.*Allow: GET.*DELETE /api/v1/view`},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			got := raw(t, socket, x.request)
@@ -182,8 +184,8 @@ func TestBadRequests(t *testing.T) {
 				}
 				rest = after
 			}
-			if !strings.Contains(got, "Content-Type: application/json") {
-				t.Errorf("answer %q is not JSON", got)
+			if !strings.Contains(got, "Content-Type: application/problem+json") {
+				t.Errorf("answer %q is no problem", got)
 			}
 		})
 	}

@@ -6,24 +6,6 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
-// routeKeeping adds the routes of Keeping.
-func (h *handler) routeKeeping(mux *http.ServeMux) {
-	backup := "POST " + api.PathBackups + "/{id}/"
-	mux.HandleFunc(backup+"delete", write(h, func(r *http.Request, want api.DeleteBackup) (api.Task, error) {
-		return h.Keeping.DeleteBackup(r.Context(), r.PathValue("id"), want)
-	}))
-	mux.HandleFunc(backup+"undelete", write(h, func(r *http.Request, _ struct{}) (api.Backup, error) {
-		return h.Keeping.UndeleteBackup(r.Context(), r.PathValue("id"))
-	}))
-	mux.HandleFunc(backup+"mark", write(h, h.markBackup))
-	mux.HandleFunc(backup+"verify", write(h, func(r *http.Request, want api.VerifyBackup) (api.Task, error) {
-		return h.Keeping.VerifyBackup(r.Context(), r.PathValue("id"), want)
-	}))
-	mux.HandleFunc(backup+"replicate", write(h, func(r *http.Request, want api.ReplicateBackup) (api.Task, error) {
-		return h.Keeping.ReplicateBackup(r.Context(), r.PathValue("id"), want)
-	}))
-}
-
 // maxNote bounds a note, in bytes.
 const maxNote = 1024
 

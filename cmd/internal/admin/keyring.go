@@ -15,13 +15,6 @@ type Keyring interface {
 	RemoveGossipKey(ctx context.Context, k api.KeyName) (api.Keyring, error)
 }
 
-func (h *handler) keyringRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+api.PathKeyring, read(h, func(r *http.Request) (api.Keyring, error) { return h.Keyring.Keyring(r.Context()) }))
-	mux.HandleFunc("POST "+api.PathKeyring, write(h, h.addKey))
-	mux.HandleFunc("POST "+api.PathKeyring+"/use", write(h, h.useKey))
-	mux.HandleFunc("POST "+api.PathKeyring+"/remove", write(h, h.removeKey))
-}
-
 func (h *handler) addKey(r *http.Request, want api.AddKey) (api.Keyring, error) {
 	if want.Generate == (len(want.Key) > 0) {
 		return api.Keyring{}, &api.Error{Code: api.CodeUsage, Message: "the request wants a key to be drawn and brings one, or neither"}

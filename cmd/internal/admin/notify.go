@@ -13,8 +13,11 @@ type Notifier interface {
 	TestNotify(ctx context.Context, r api.TestNotify) ([]api.NotifyResult, error)
 }
 
-func (h *handler) routeNotify(mux *http.ServeMux) {
-	mux.HandleFunc("POST "+api.PathNotifyTest, write(h, func(r *http.Request, want api.TestNotify) ([]api.NotifyResult, error) {
-		return h.Notifier.TestNotify(r.Context(), want)
-	}))
+// ofNotify are the routes of notifications.
+func (h *handler) ofNotify() []Route {
+	return []Route{
+		post(h, api.RoleOperator, api.PathNotifyTest, "notify.test", "Deliver a test message, and tell what became of it.", func(r *http.Request, want api.TestNotify) ([]api.NotifyResult, error) {
+			return h.Notifier.TestNotify(r.Context(), want)
+		}),
+	}
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
@@ -81,31 +83,60 @@ func removeSame(path string, seen fs.FileInfo) error {
 // errStopping is what requests that wait are told when the server stops.
 var errStopping = &api.Error{Code: api.CodeUnavailable, Message: "the daemon is stopping", Hint: "ask another node, or again when it is back"}
 
-// Server serves a handler on a unix socket, from Start to Stop.
+// Server serves a handler, from Start to Stop.
 type Server struct {
-	path   string
+	name   string // of where it listens, for the log
+	listen func() (net.Listener, error)
 	http   *http.Server
 	logger *slog.Logger
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
 	stopped bool
+	address string
 	done    chan struct{} // closed when the serving goroutine has ended; nil before Start
 }
 
-// NewServer makes a server for the socket at path. It opens nothing.
+// maxHeader bounds a request's line and header, in bytes.
+const maxHeader = 32 << 10
+
+// NewServer makes a server for the socket at path. It opens nothing. Who can open the socket may do everything.
 func NewServer(path string, h http.Handler, logger *slog.Logger) *Server {
+	s := newServer("socket "+path, func() (net.Listener, error) { return Listen(path) }, h, logger)
+	s.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return accounts.With(ctx, accounts.Actor{Name: "local:" + peer(c), Role: api.RoleAdmin, Via: accounts.ViaSocket})
+	}
+	return s
+}
+
+// NewNetServer makes a server for a TCP address; secure is nil for one without TLS. It opens nothing. h is a Front: it has
+// to find out who asks.
+func NewNetServer(bind string, secure *tls.Config, h http.Handler, logger *slog.Logger) *Server {
+	return newServer("address "+bind, func() (net.Listener, error) {
+		l, err := net.Listen("tcp", bind)
+		if err != nil {
+			return nil, fmt.Errorf("open the admin port: %w", err)
+		}
+		if secure != nil {
+			l = tls.NewListener(l, secure)
+		}
+		return l, nil
+	}, h, logger)
+}
+
+func newServer(name string, listen func() (net.Listener, error), h http.Handler, logger *slog.Logger) *Server {
 	base, cancel := context.WithCancelCause(context.Background())
-	return &Server{path: path, logger: logger, cancel: cancel, http: &http.Server{
+	return &Server{name: name, listen: listen, logger: logger, cancel: cancel, http: &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // what strangers do to a port is no news
 	}}
 }
 
-// Start opens the socket and serves it in a goroutine of its own. Called once; after Stop
+// Start listens and serves in a goroutine of its own. Called once; after Stop
 // it is an error.
 func (s *Server) Start() error {
 	s.mu.Lock()
@@ -113,22 +144,29 @@ func (s *Server) Start() error {
 	if s.stopped || s.done != nil {
 		return errors.New("admin server was started or stopped before")
 	}
-	l, err := Listen(s.path)
+	l, err := s.listen()
 	if err != nil {
 		return err
 	}
 	done := make(chan struct{})
-	s.done = done
+	s.done, s.address = done, l.Addr().String()
 	go func() {
 		defer close(done)
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.logger.Error("admin socket is not served any more", "socket", s.path, "error", err)
+			s.logger.Error("admin: requests are not served any more", "at", s.name, "error", err)
 		}
 	}()
 	return nil
 }
 
-// Stop ends waiting requests, lets the others end until ctx ends, removes the socket and
+// Address is where it listens; empty before Start.
+func (s *Server) Address() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.address
+}
+
+// Stop ends waiting requests, lets the others end until ctx ends, removes a socket and
 // waits for the serving goroutine.
 func (s *Server) Stop(ctx context.Context) {
 	s.mu.Lock()

@@ -15,8 +15,8 @@ import (
 const lookAgain = 2 * time.Second
 
 // read is the handler of a GET: it answers with a tag, and with If-None-Match and ?wait=
-// only when the tag differs, or after that time with 304.
-func read[T any](h *handler, get func(*http.Request) (T, error)) http.HandlerFunc {
+// only when the tag differs, or after that time with 304. head adds to the header what follows from what was got; nil: nothing.
+func read[T any](h *handler, get func(*http.Request) (T, error), head func(http.Header, *http.Request, T)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		wait, err := waitOf(r)
 		if err != nil {
@@ -28,6 +28,9 @@ func read[T any](h *handler, get func(*http.Request) (T, error)) http.HandlerFun
 			got, err := get(r)
 			if err != nil {
 				return nil, err
+			}
+			if head != nil {
+				head(w.Header(), r, got)
 			}
 			return encode(got)
 		})

@@ -42,7 +42,7 @@ func TestUnchanged(t *testing.T) {
 	f.set(api.Task{ID: "t1", State: "uploading"})
 	_, _, socket := serve(t, f.backend())
 	ask := func(tag, query string) string {
-		return raw(t, socket, "GET /v1/tasks/t1"+query+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIf-None-Match: "+tag+"\r\n\r\n")
+		return raw(t, socket, "GET /api/v1/tasks/t1"+query+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIf-None-Match: "+tag+"\r\n\r\n")
 	}
 	first := ask(`"other"`, "?wait=50s")
 	if !strings.HasPrefix(first, "HTTP/1.1 200") {

@@ -9,9 +9,9 @@ import (
 
 // Paths of what runs by itself.
 const (
-	PathComponents = "/v1/components"
-	PathItems      = "/v1/items"
-	PathClaims     = "/v1/claims"
+	PathComponents = "/api/v1/components"
+	PathItems      = "/api/v1/items"
+	PathClaims     = "/api/v1/claims"
 )
 
 // Component is an autonomous component on the node that answers.

@@ -16,18 +16,18 @@ import (
 
 // Paths of what can be read.
 const (
-	PathStatus     = "/v1/status"
-	PathMembers    = "/v1/members"
-	PathView       = "/v1/view"
-	PathFences     = "/v1/fences"
-	PathNodes      = "/v1/nodes"
-	PathRecoveries = "/v1/recoveries"
-	PathTasks      = "/v1/tasks"
-	PathBackups    = "/v1/backups"
+	PathStatus     = "/api/v1/status"
+	PathMembers    = "/api/v1/members"
+	PathView       = "/api/v1/view"
+	PathFences     = "/api/v1/fences"
+	PathNodes      = "/api/v1/nodes"
+	PathRecoveries = "/api/v1/recoveries"
+	PathTasks      = "/api/v1/tasks"
+	PathBackups    = "/api/v1/backups"
 )
 
 // PathPreview is the path that tells what a restore would do.
-const PathPreview = "/v1/restores/preview"
+const PathPreview = "/api/v1/restores/preview"
 
 // TasksPath is the path of a list of tasks.
 func TasksPath(f TaskFilter) string { return withQuery(PathTasks, f.Query()) }
@@ -57,18 +57,21 @@ const (
 	oneWait   = 25 * time.Second // of one long poll
 )
 
-// Client talks to the daemon at a unix socket. It is safe for concurrent use. Every method
+// Client talks to a daemon, at a unix socket or over a network. It is safe for concurrent use. Every method
 // blocks until the answer, at most half a minute, or until ctx ends, and returns *Error
 // for whatever the daemon, or its absence, has to say.
 type Client struct {
-	socket string
-	http   *http.Client
+	where string // for people
+	base  string
+	token string
+	http  *http.Client
+	away  bool // over a network
 }
 
-// NewClient makes a client; it connects at the first call. The owner calls Close.
+// NewClient makes a client of the daemon at a socket; it connects at the first call. The owner calls Close.
 func NewClient(socket string) *Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{
+	return &Client{where: socket, base: "http://fencepost", http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", socket)
 		},
@@ -244,6 +247,15 @@ func postWithin[T any](ctx context.Context, c *Client, path string, request any,
 	return decode[T](a.body)
 }
 
+// call is a request without a body.
+func call[T any](ctx context.Context, c *Client, method, path string) (T, error) {
+	a, err := c.do(ctx, method, path, nil, "", 0)
+	if err != nil {
+		return *new(T), err
+	}
+	return decode[T](a.body)
+}
+
 func decode[T any](body []byte) (T, error) {
 	var value T
 	if err := json.Unmarshal(body, &value); err != nil {
@@ -288,7 +300,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, tag s
 }
 
 func (c *Client) request(ctx context.Context, method, path string, body []byte, tag string, wait time.Duration) (*http.Request, error) {
-	target, err := url.Parse("http://fencepost" + path)
+	target, err := url.Parse(c.base + path)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
@@ -307,6 +319,9 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte, 
 	if tag != "" {
 		request.Header.Set("If-None-Match", tag)
 	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	return request, nil
 }
 
@@ -314,20 +329,19 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
+	err = inner(err)
 	e := &Error{
 		Code:    CodeUnavailable,
-		Message: fmt.Sprintf("no answer from a daemon at %s: %v", c.socket, err),
+		Message: fmt.Sprintf("no answer from a daemon at %s: %v", c.where, err),
 		Hint:    "start fencepostd, or name its socket with --socket or FENCEPOST_SOCKET",
 	}
 	switch {
+	case c.away:
+		e.Hint = remoteHint(err)
 	case errors.Is(err, fs.ErrPermission):
 		e.Hint = "the socket belongs to the user who runs the daemon: be that user, or root"
 	case errors.Is(err, context.DeadlineExceeded):
-		e.Message = fmt.Sprintf("no answer in time from the daemon at %s", c.socket)
+		e.Message = fmt.Sprintf("no answer in time from the daemon at %s", c.where)
 		e.Hint = "it may be stopped or overloaded: look at its log"
 	}
 	return e

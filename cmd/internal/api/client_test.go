@@ -48,9 +48,9 @@ func TestStrangeAnswers(t *testing.T) {
 		body   string
 		want   string
 	}{
-		{"error of ours", 409, `{"code":"busy","message":"somebody is at it","hint":"later","more":1}`, "somebody is at it"},
+		{"error of ours", 409, `{"code":"busy","detail":"somebody is at it","hint":"later","more":1}`, "somebody is at it"},
 		{"error of others", 502, "<html>Bad Gateway</html>", "the daemon answered 502 Bad Gateway"},
-		{"error without code", 500, `{"message":"x"}`, "the daemon answered 500"},
+		{"error without code", 500, `{"detail":"x"}`, "the daemon answered 500"},
 		{"error without message", 500, `{"code":"failed"}`, "the daemon answered 500"},
 		{"not JSON", 200, "hello", "read the daemon's answer"},
 		{"another type", 200, `[1,2]`, "read the daemon's answer"},

@@ -7,7 +7,7 @@ import (
 )
 
 // PathKeyring is the path of the gossip keys.
-const PathKeyring = "/v1/keyring"
+const PathKeyring = "/api/v1/keyring"
 
 // Keyring is what all nodes have of gossip keys. Keys are named by their fingerprints; no answer holds one.
 type Keyring struct {

@@ -3,7 +3,7 @@ package api
 import "context"
 
 // PathNotifyTest is the path of a test of notifications.
-const PathNotifyTest = "/v1/notify/test"
+const PathNotifyTest = "/api/v1/notify/test"
 
 // TestNotify asks for a test message.
 type TestNotify struct {

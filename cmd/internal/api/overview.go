@@ -6,7 +6,7 @@ import (
 )
 
 // PathOverview is the group in one screen.
-const PathOverview = "/v1/overview"
+const PathOverview = "/api/v1/overview"
 
 // Health of a group: what its worst alarm says.
 const (

@@ -8,8 +8,8 @@ import (
 
 // Paths of what recurs.
 const (
-	PathSchedules = "/v1/schedules"
-	PathRetention = "/v1/retention"
+	PathSchedules = "/api/v1/schedules"
+	PathRetention = "/api/v1/retention"
 )
 
 // Schedule is recurring work.

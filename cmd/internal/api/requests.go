@@ -40,7 +40,8 @@ func ParseTaskFilter(q url.Values) (TaskFilter, error) {
 // BackupFilter selects backups, newest first. The zero value selects all that are kept.
 type BackupFilter struct {
 	Database string
-	Limit    int // at most so many; 0: all
+	Limit    int    // at most so many; 0: all
+	After    string // id of a backup: the page behind it; empty: from the newest on
 }
 
 // Query is the filter as it stands in a path.
@@ -48,13 +49,14 @@ func (f BackupFilter) Query() url.Values {
 	q := url.Values{}
 	setText(q, "database", f.Database)
 	setInt(q, "limit", f.Limit)
+	setText(q, "after", f.After)
 	return q
 }
 
 // ParseBackupFilter is the inverse of Query.
 func ParseBackupFilter(q url.Values) (BackupFilter, error) {
 	p := parser{q: q}
-	f := BackupFilter{Database: q.Get("database"), Limit: p.int("limit")}
+	f := BackupFilter{Database: q.Get("database"), Limit: p.int("limit"), After: q.Get("after")}
 	return f, p.err
 }
 

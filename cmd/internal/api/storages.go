@@ -8,8 +8,8 @@ import (
 
 // Paths of what is done with storages and the catalog.
 const (
-	PathStorages = "/v1/storages"
-	PathCatalog  = "/v1/catalog"
+	PathStorages = "/api/v1/storages"
+	PathCatalog  = "/api/v1/catalog"
 )
 
 // CheckStorage asks for a comparison of a storage with the ledger.

@@ -11,8 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/fencepost/fencepost/cmd/internal/admin"
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/audit"
 	"github.com/fencepost/fencepost/cmd/internal/metrics"
 	"github.com/fencepost/fencepost/cmd/internal/notify"
 	"github.com/fencepost/fencepost/cmd/internal/overview"
@@ -47,6 +48,8 @@ type App struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier // nil: there is nobody to tell
+	accounts *accounts.Accounts
+	trail    *audit.Trail
 
 	mu       sync.Mutex
 	state    string // as api.Status.State
@@ -57,6 +60,7 @@ type App struct {
 	strange  error // what is wrong with the owners of its storages
 	shelves  map[string]api.StorageState
 	able     pipeline.Abilities
+	uncopied error // why the audit trail is not copied to its disk
 	cleanups []cleanup
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -112,6 +116,9 @@ func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog
 	if a.notifier, err = a.newNotifier(); err != nil {
 		return nil, err
 	}
+	store := groupStore{a}
+	a.accounts = accounts.New(accounts.Config{Store: store, Now: a.clock.Now, Idle: cfg.Admin.SessionIdle, Max: cfg.Admin.SessionMax})
+	a.trail = audit.New(store, cfg.Node, a.clock.Now)
 	a.manager, err = recovery.New(recovery.Options{
 		Log: recovery.GroupLog(a.group), Router: a.router, Node: cfg.Node, Logger: log,
 		MaxBackoff: min(5*time.Second, cfg.Recovery.FenceTTL/2),
@@ -181,13 +188,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 		return err
 	}
 	a.onStop("group", func(ctx context.Context) error { return a.group.Stop(ctx, a.components()...) })
-	served := a.probes()
-	served.Handle("/", admin.NewHandler(a.backend()))
-	server := admin.NewServer(a.cfg.Admin.Socket, served, a.log)
-	if err := server.Start(); err != nil {
+	if err := a.openAdmin(); err != nil {
 		return err
 	}
-	a.onStop("admin socket", func(ctx context.Context) error { server.Stop(ctx); return nil })
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.cancel = cancel
 	a.setState("joining")
@@ -195,6 +198,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.joining.Go(func() { a.tidy(run) })
 	a.joining.Go(func() { a.tellAlarms(run) })
 	a.joining.Go(func() { a.countRecoveries(run) })
+	a.joining.Go(func() { a.copyTrail(run) })
 	a.joining.Go(func() { a.times.watch(run, a.group) })
 	a.joining.Go(func() { a.keepTime(run, a.ledgerClock) })
 	a.joining.Go(func() {

@@ -61,7 +61,7 @@ func (j jobs) PauseComponent(ctx context.Context, name string, on bool) (api.Com
 	if err != nil {
 		return api.Component{}, err
 	}
-	if err := j.a.pause(ctx, name, on, j.asker()); err != nil {
+	if err := j.a.pause(ctx, name, on, j.asker(ctx)); err != nil {
 		return api.Component{}, err
 	}
 	r.Wake()
@@ -162,7 +162,7 @@ func (j jobs) AppendEvent(ctx context.Context, id string, r api.AppendEvent) (ap
 	if err != nil {
 		return api.Item{}, err
 	}
-	e := component.Event{Type: r.Type, Start: j.a.clock.Now().UTC(), Success: !r.Failed, Agent: j.asker(), Details: r.Details}
+	e := component.Event{Type: r.Type, Start: j.a.clock.Now().UTC(), Success: !r.Failed, Agent: j.asker(ctx), Details: r.Details}
 	if err := component.CheckEvent(e); err != nil {
 		return api.Item{}, &api.Error{Code: api.CodeUsage, Message: err.Error()}
 	}

@@ -111,7 +111,7 @@ func (j jobs) now() (*work, error) {
 		return nil, &api.Error{Code: api.CodeUnavailable, Message: "this node is a " + string(role) + ": it neither shows nor plans work", Hint: "ask a core member or a spectator"}
 	}
 	if j.a.work == nil {
-		return nil, &api.Error{Code: api.CodeUnavailable, Message: "this node has not joined its group yet (it is " + j.a.state + ")", Hint: "see `fencepost status`"}
+		return nil, notJoined(j.a.state)
 	}
 	return j.a.work, nil
 }
@@ -184,7 +184,7 @@ func (j jobs) Cancel(ctx context.Context, id string) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
-	if err := w.planner.Cancel(ctx, id, "the operator of "+j.a.cfg.Node); err != nil {
+	if err := w.planner.Cancel(ctx, id, j.asker(ctx)); err != nil {
 		return api.Task{}, err
 	}
 	return j.Task(ctx, id)
@@ -195,7 +195,15 @@ func (j jobs) Backups(ctx context.Context, f api.BackupFilter) ([]api.Backup, er
 	if err != nil {
 		return nil, err
 	}
-	rows, err := w.ledger.Backups(ctx, ledger.BackupFilter{Database: f.Database, Limit: f.Limit})
+	want := ledger.BackupFilter{Database: f.Database, Limit: f.Limit}
+	if f.After != "" { // as of tasks
+		last, err := w.ledger.Backup(ctx, f.After)
+		if err != nil {
+			return nil, err
+		}
+		want.After = ledger.Place{Created: last.Created, ID: last.ID}
+	}
+	rows, err := w.ledger.Backups(ctx, want)
 	if err != nil {
 		return nil, err
 	}

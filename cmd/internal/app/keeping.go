@@ -3,13 +3,23 @@ package app
 import (
 	"context"
 
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 )
 
-// asker is who asks through the admin socket of this node.
-func (j jobs) asker() string { return "the operator of " + j.a.cfg.Node }
+// asker is who asks: a user's name, or at the socket the system's user and this node.
+func (j jobs) asker(ctx context.Context) string {
+	actor, known := accounts.Of(ctx)
+	switch {
+	case !known:
+		return "the operator of " + j.a.cfg.Node
+	case actor.Via == accounts.ViaSocket:
+		return actor.Name + "@" + j.a.cfg.Node
+	}
+	return actor.Name
+}
 
 // DeleteBackup implements admin.Keeping.
 func (j jobs) DeleteBackup(ctx context.Context, id string, r api.DeleteBackup) (api.Task, error) {
@@ -27,7 +37,7 @@ func (j jobs) UndeleteBackup(ctx context.Context, id string) (api.Backup, error)
 	if err != nil {
 		return api.Backup{}, err
 	}
-	b, err := w.planner.Undelete(ctx, id, j.asker())
+	b, err := w.planner.Undelete(ctx, id, j.asker(ctx))
 	return backupOf(b), err
 }
 
@@ -47,7 +57,7 @@ func (j jobs) MarkBackup(ctx context.Context, id string, r api.MarkBackup) (api.
 		if r.Note != nil {
 			m.Note = *r.Note
 		}
-		m.By = j.asker()
+		m.By = j.asker(ctx)
 		return m
 	})
 	return backupOf(b), err

@@ -50,7 +50,7 @@ func (a *App) look(ctx context.Context) api.Overview {
 // facts are those that are known without asking anybody: all but the databases.
 func (a *App) facts(s api.Status) overview.Facts {
 	f := overview.Facts{
-		Now: a.clock.Now().UTC(), Status: s, View: people{a}.view(), NodeProblem: a.Err(), Waits: a.waitsFor(), ClockOff: a.clock.problem(),
+		Now: a.clock.Now().UTC(), Status: s, View: people{a}.view(), NodeProblem: a.Err(), Waits: a.waitsFor(), ClockOff: a.clock.problem(), Uncopied: a.copyProblem(),
 		GroupAlarms: a.group.Health().Alarms, Fences: people{a}.fences(), Storages: a.shelvesNow(),
 	}
 	for _, sv := range a.group.Servers() {

@@ -68,7 +68,7 @@ func (j jobs) EnableSchedule(ctx context.Context, name string, on bool) (api.Sch
 	if err != nil {
 		return api.Schedule{}, err
 	}
-	if err := w.scheduler.Enable(ctx, name, on, j.asker()); err != nil {
+	if err := w.scheduler.Enable(ctx, name, on, j.asker(ctx)); err != nil {
 		return api.Schedule{}, err
 	}
 	all, err := j.Schedules(ctx)
@@ -98,7 +98,7 @@ func (j jobs) ConfirmPrune(ctx context.Context, database string) (api.Prune, err
 	if err != nil {
 		return api.Prune{}, err
 	}
-	if err := w.pruner.Confirm(ctx, database, j.asker()); err != nil {
+	if err := w.pruner.Confirm(ctx, database, j.asker(ctx)); err != nil {
 		return api.Prune{}, err
 	}
 	w.runners[pipeline.PruneComponent].Wake()

@@ -77,14 +77,19 @@ var rows = []row{
 	{pkg: "cmd/internal/metrics", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/notify", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/offline", may: []string{"configs", "gms/certs", "recovery/home", "pipeline/..."}},
-	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api"}},
-	{pkg: "cmd/internal/web", may: []string{"cmd/internal/api"}},
-	{pkg: "cmd/internal/cli", may: []string{"cmd/internal/api", "configs", "cmd/internal/offline"}},
+	// What the group keeps beside backups, and what is made of it: who may do what, and who did.
+	{pkg: "cmd/internal/kept"},
+	{pkg: "cmd/internal/accounts", may: []string{"cmd/internal/api", "cmd/internal/kept"}},
+	{pkg: "cmd/internal/audit", may: []string{"cmd/internal/api", "cmd/internal/kept"}},
+	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api", "cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit"}},
+	{pkg: "cmd/internal/web", may: []string{"cmd/internal/api", "cmd/internal/admin", "cmd/internal/accounts"}},
+	{pkg: "cmd/internal/cli", may: []string{"cmd/internal/api", "cmd/internal/audit", "configs", "cmd/internal/offline"}},
 	{
 		pkg: "cmd/internal/app",
 		may: []string{
 			"signals", "gms", "gms/certs", "recovery/...", "pipeline/...", "configs",
 			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview", "cmd/internal/metrics", "cmd/internal/notify",
+			"cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit",
 		},
 		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest"},
 	},

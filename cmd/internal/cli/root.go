@@ -52,6 +52,7 @@ func System(version string) Env {
 type root struct {
 	Env
 	socket string
+	remote remote
 	format string
 	begun  bool // flags and arguments were understood
 }
@@ -107,7 +108,7 @@ func (r *root) command() *cobra.Command {
 				return fmt.Errorf("-o %s: want text or json", r.format)
 			}
 			r.begun = true
-			return nil
+			return r.findServer()
 		},
 	}
 	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\n" + exitCodes + "\n")
@@ -116,26 +117,16 @@ func (r *root) command() *cobra.Command {
 	cmd.SetIn(r.Stdin)
 	cmd.PersistentFlags().StringVarP(&r.format, "output", "o", "text", "text or json")
 	cmd.PersistentFlags().StringVar(&r.socket, "socket", "", "admin socket of the daemon (default $FENCEPOST_SOCKET, else "+configs.Default().Admin.Socket+")")
+	r.remoteFlags(cmd)
 	cmd.AddCommand(
 		r.initCommand(), r.certsCommand(), r.statusCommand(), r.doctorCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(), r.nodeCommand(),
 		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.undoCommand(), r.verifyCommand(), r.scheduleCommand(), r.pruneCommand(),
 		r.componentCommand(), r.itemCommand(), r.eventCommand(), r.claimCommand(), r.cancelCommand(), r.storageCommand(), r.catalogCommand(), r.envCommand(), r.keyringCommand(), r.kitCommand(), r.notifyCommand(), r.completionCommand(), r.manCommand(), r.versionCommand(),
+		r.userCommand(), r.tokenCommand(), r.auditCommand(),
 	)
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	finish(cmd)
 	return cmd
-}
-
-// client connects to the daemon; the caller closes it.
-func (r *root) client() *api.Client {
-	socket := r.socket
-	if socket == "" {
-		socket = r.Getenv("FENCEPOST_SOCKET")
-	}
-	if socket == "" {
-		socket = configs.Default().Admin.Socket
-	}
-	return api.NewClient(socket)
 }
 
 // usage is err as an error in the command line, in one sentence.

@@ -31,7 +31,8 @@ func daemon(t *testing.T, f *fake) string {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "a.sock")
-	h := admin.NewHandler(admin.Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Autonomous: f, Recurring: f, Watch: f.watch})
+	store, who, trail := people(t)
+	h := admin.NewHandler(admin.Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Autonomous: f, Recurring: f, Watch: f.watch, Accounts: who, Trail: trail, Kept: store})
 	s := admin.NewServer(socket, h, slog.New(slog.DiscardHandler))
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
@@ -138,8 +139,8 @@ func replayOne(t *testing.T, typed string, args []string) result {
 		args[i] = strings.ReplaceAll(args[i], "DIR", dir)
 	}
 	r := run(t, socket, typed, args...)
-	hide := strings.NewReplacer(socket, "SOCKET", dir, "DIR")
-	return result{hide.Replace(r.stdout), hide.Replace(r.stderr), r.exit}
+	hide := strings.NewReplacer(socket, "SOCKET", dir, "DIR", localUser(t), "local:USER")
+	return result{secrets.ReplaceAllString(hide.Replace(r.stdout), "DRAWN"), hide.Replace(r.stderr), r.exit}
 }
 
 func writeResult(out *strings.Builder, r result) {

@@ -18,6 +18,7 @@ type Facts struct {
 	ClockOff    string   // what is wrong with its clock
 	GroupAlarms []string // of gms.Health: each begins with what it is about and ": "
 	Certificate string   // what is wrong with its certificate, or soon will be
+	Uncopied    error    // why it has no copy of the audit trail
 
 	Fences    []api.Fence
 	Claims    []api.Claim

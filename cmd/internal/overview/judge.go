@@ -86,6 +86,7 @@ const (
 	kindWaiting     = "waiting"
 	kindClock       = "clock"
 	kindCertificate = "certificate"
+	kindAudit       = "audit"
 	kindRecovery    = "recovery"
 	kindParked      = "parked"
 	kindQuarantine  = "quarantine"
@@ -158,6 +159,9 @@ func nodeAlarms(f Facts) (list []api.Alarm) {
 	}
 	if f.Certificate != "" {
 		add(kindCertificate, api.Warning, f.Certificate, "")
+	}
+	if f.Uncopied != nil {
+		add(kindAudit, api.Warning, f.Uncopied.Error(), "the group has the records; mend the disk or move the copy away, and restart the node: see audit.file")
 	}
 	return list
 }

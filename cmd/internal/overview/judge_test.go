@@ -78,7 +78,8 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		}, api.HealthWarned, []string{"warning recovery/shop", "warning replication/follower n2 by n1"}},
 		{"the node", func(f *Facts) {
 			f.NodeProblem, f.Waits, f.ClockOff, f.Certificate = errors.New("the disk stalls"), errors.New("no ledger"), "behind", "expires"
-		}, api.HealthAlarmed, []string{"critical node/n1", "critical waiting/n1", "warning certificate/n1", "warning clock/n1"}},
+			f.Uncopied = errors.New("the disk is full")
+		}, api.HealthAlarmed, []string{"critical node/n1", "critical waiting/n1", "warning audit/n1", "warning certificate/n1", "warning clock/n1"}},
 		{"parked", func(f *Facts) {
 			f.Fences = []api.Fence{{Component: "backup", Node: "n9", Run: "0123456789", State: api.FenceParked}, {Component: "verify", State: api.FenceRaised}}
 		}, api.HealthAlarmed, []string{"critical parked/backup of n9/01234567"}},

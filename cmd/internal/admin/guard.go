@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// guard lets nobody at a route who may not use it.
+func (h *handler) guard(route Route) http.HandlerFunc {
+	serve := route.serve
+	if route.Creates {
+		serve = h.once(serve)
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Within)) // as in readBody
+		if err := admit(r, route); err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		serve(w, r)
+	}
+}
+
+// admit says why a request is not let in.
+func admit(r *http.Request, route Route) error {
+	for _, name := range route.names() {
+		if len(r.PathValue(name)) > longestParam {
+			return &api.Error{Code: api.CodeUsage, Message: "the path's " + name + " is too long"}
+		}
+	}
+	if route.Role == "" {
+		return nil
+	}
+	return Allow(r, route.Role, route.Method != http.MethodGet)
+}
+
+// Allow says why who sends r may not do what needs the role least. What changes something needs the session's form token,
+// unless who asks came with a token or over the socket, which no foreign page can make a browser do.
+func Allow(r *http.Request, least api.Role, changes bool) error {
+	actor, known := accounts.Of(r.Context())
+	if !known {
+		return &api.Error{Code: api.CodeUnauthorized, Message: "nobody is logged in", Hint: "send a token (Authorization: Bearer), or log in; fencepost user add makes the first user, over the socket"}
+	}
+	if !actor.Role.May(least) {
+		return &api.Error{Code: api.CodeForbidden, Message: fmt.Sprintf("%s is %s, and this needs %s", actor.Name, actor.Role, least), Hint: "an admin can change the role: fencepost user set"}
+	}
+	if changes && actor.Via == accounts.ViaSession && !accounts.ValidFormToken(cookieOf(r), r.Header.Get(api.HeaderFormToken)) {
+		return &api.Error{Code: api.CodeForbidden, Message: "the request does not bring the session's form token", Hint: "GET " + api.PathSession + " gives it; send it as the header " + api.HeaderFormToken}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"log/slog"
+
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
+	"github.com/fencepost/fencepost/cmd/internal/admin"
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/audit"
+	"github.com/fencepost/fencepost/cmd/internal/kept"
+	"github.com/fencepost/fencepost/cmd/internal/offline"
+)
+
+const password = "correct horse battery"
+
+// secrets are what is drawn anew each time: tokens, and their ids.
+var secrets = regexp.MustCompile(`fp1_[0-9a-f]{12}_[A-Za-z0-9_-]{43}|\b[0-9a-f]{12}\b`)
+
+// localUser is what a daemon calls who runs this test.
+func localUser(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "local:" + u.Username
+}
+
+// people are the accounts and the audit trail of a daemon: an admin, and an operator who is locked.
+func people(t *testing.T) (*kept.Memory, *accounts.Accounts, *audit.Trail) {
+	t.Helper()
+	store := &kept.Memory{}
+	who := accounts.New(accounts.Config{Store: store, Now: now, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}})
+	trail := audit.New(store, "n1", now)
+	for name, role := range map[string]api.Role{"ann": api.RoleAdmin, "bob": api.RoleOperator} {
+		if _, err := who.AddUser(t.Context(), accounts.NewUser{Name: name, Role: role, Password: password}, "the first"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 5 {
+		if _, err := who.LogIn(t.Context(), "bob", "guessed wrongly", "192.0.2.9"); err == nil {
+			t.Fatal("a wrong password was right")
+		}
+	}
+	if _, _, err := who.AddToken(t.Context(), accounts.NewToken{Name: "ci", User: "ann", Role: api.RoleViewer}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []audit.Entry{
+		{Actor: "ann", Role: api.RoleAdmin, Via: "session", Address: "192.0.2.7", Action: "backup.create", Phase: audit.Asked, Request: audit.Redact([]byte(`{"database":"shop"}`))},
+		{Actor: "ann", Role: api.RoleAdmin, Via: "session", Address: "192.0.2.7", Action: "backup.create", Phase: audit.Done, Of: 1, After: audit.Redact([]byte(`{"id":"t1"}`))},
+		{Actor: "bob", Role: api.RoleOperator, Via: "token", Action: "restore.create", Target: "b1", Phase: audit.Asked, Request: audit.Redact([]byte(`{"target":"shop_copy"}`))},
+		{Actor: "bob", Role: api.RoleOperator, Via: "token", Action: "restore.create", Target: "b1", Phase: audit.Failed, Of: 3, Problem: "the target exists"},
+	} {
+		if _, err := trail.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store, who, trail
+}
+
+// TestRemote: the command asks a daemon on another machine, which believes a token and proves itself by the group's
+// authority; what would send a token to strangers is refused before anything is sent.
+func TestRemote(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := offline.NewAuthority(dir, "shop", offline.AuthorityValid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := offline.IssueCert(dir, "shop", "n1", offline.NodeValid); err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	secure, err := admin.TLS(in("n1.pem"), in("n1.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFake()
+	store, _, trail := people(t)
+	who := accounts.New(accounts.Config{Store: store, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}}) // by the real clock
+	secret, _, err := who.AddToken(t.Context(), accounts.NewToken{Name: "remote", User: "ann", Role: api.RoleOperator}, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	h := admin.NewHandler(admin.Backend{Members: f, Tasks: f, Requests: f, Watch: f.watch, Accounts: who, Trail: trail, Kept: store})
+	s := admin.NewNetServer("127.0.0.1:0", secure, admin.Front{Handler: h, Accounts: who, Hosts: []string{"127.0.0.1"}, Logger: log}, log)
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Stop(t.Context()) })
+	write := func(name, text string, mode os.FileMode) string {
+		t.Helper()
+		if err := os.WriteFile(in(name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return in(name)
+	}
+	good, server, ca := write("token", secret+"\n", 0o600), "https://"+s.Address(), in("ca.pem")
+	other := t.TempDir()
+	if _, err := offline.NewAuthority(other, "shop", offline.AuthorityValid); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name string
+		args []string
+		exit int
+		want string
+	}{
+		{"looks", []string{"view", "--server", server, "--token-file", good, "--server-ca-file", ca}, 0, "n1"},
+		{"does", []string{"backup", "create", "shop", "--server", server, "--token-file", good, "--server-ca-file", ca}, 0, "create"},
+		{"may not", []string{"audit", "--server", server, "--token-file", good, "--server-ca-file", ca}, 1, "ann is operator, and this needs admin"},
+		{"unknown authority", []string{"view", "--server", server, "--token-file", good}, 1, "--server-ca-file"},
+		{"another authority", []string{"view", "--server", server, "--token-file", good, "--server-ca-file", filepath.Join(other, "ca.pem")}, 1, "--server-ca-file"},
+		{"a wrong token", []string{"view", "--server", server, "--token-file", write("wrong", secret+"x", 0o600), "--server-ca-file", ca}, 1, "the token is none"},
+		{"no token", []string{"view", "--server", server}, 2, "--server needs a token"},
+		{"a token for all to read", []string{"view", "--server", server, "--token-file", write("open", secret, 0o644)}, 2, "chmod 600"},
+		{"without TLS", []string{"view", "--server", "http://192.0.2.1:7948", "--token-file", good}, 2, "over https only"},
+		{"no address", []string{"view", "--server", "n1:7948", "--token-file", good}, 2, "makes no sense"},
+		{"both", []string{"view", "--server", server, "--socket", "/x", "--token-file", good}, 2, "two daemons"},
+		{"nobody there", []string{"view", "--server", "https://127.0.0.1:1", "--token-file", good, "--server-ca-file", ca}, 1, "no answer from a daemon at 127.0.0.1:1"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			env, stdout, stderr := world("", "")
+			exit := Main(t.Context(), x.args, env)
+			if all := stdout.String() + stderr.String(); exit != x.exit || !strings.Contains(all, x.want) || strings.Contains(all, secret) {
+				t.Errorf("exit %d, %s", exit, all)
+			}
+		})
+	}
+}

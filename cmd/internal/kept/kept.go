@@ -1,0 +1,66 @@
+package kept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrConflict says that a record had another version than the change expected. Nothing was changed.
+var ErrConflict = errors.New("the record was changed meanwhile")
+
+// Record is what is kept under a key; without one Version is 0.
+type Record struct {
+	Key     string
+	Value   []byte
+	Version uint64
+}
+
+// Change replaces, makes or deletes a record that has a version. Made by Put and Delete.
+type Change struct {
+	Key     string
+	Value   []byte
+	Version uint64 // that it has now; 0: none
+	Gone    bool   // it is deleted
+}
+
+// Put makes a record, or replaces the one of that version.
+func Put(key string, value []byte, version uint64) Change {
+	return Change{Key: key, Value: value, Version: version}
+}
+
+// Delete removes a record of that version.
+func Delete(r Record) Change { return Change{Key: r.Key, Version: r.Version, Gone: true} }
+
+// Store keeps records; see the package. Methods block until ctx ends at most, but for Local.
+type Store interface {
+	Get(ctx context.Context, key string) (Record, error)
+	// Local is what this node knows of a key now.
+	Local(key string) Record
+	// List gives the records whose keys begin with prefix, in order of key.
+	List(ctx context.Context, prefix string) ([]Record, error)
+	Commit(ctx context.Context, changes ...Change) error
+}
+
+// mostTries bounds how often Update begins again: each time somebody else has got ahead.
+const mostTries = 32
+
+// Update changes one record by a decision that may be made several times: decide gets it as it is, and gives the changes
+// that belong together. No changes is a decision too.
+func Update(ctx context.Context, s Store, key string, decide func(Record) ([]Change, error)) error {
+	for range mostTries {
+		r, err := s.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		changes, err := decide(r)
+		if err != nil || len(changes) == 0 {
+			return err
+		}
+		err = s.Commit(ctx, changes...)
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("change %s: %w, %d times", key, ErrConflict, mostTries)
+}
