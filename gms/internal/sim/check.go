@@ -228,8 +228,7 @@ func (w *world) left() string {
 		}
 	}
 	for name, o := range w.store.objects {
-		r := w.ledger.row(name.item)
-		if o.data && name.token < r.token && !(r.state == completed && name.token == r.copied) {
+		if o.data && w.store.garbage(name) {
 			return "an object of " + name.item
 		}
 	}

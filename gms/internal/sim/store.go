@@ -91,16 +91,20 @@ func (s *store) bury(n *node, name objectName, then func(result, bool)) {
 	}, then)
 }
 
+// garbage tells what can never count: below the entry's token, or of an item that is done and counted under another.
+func (s *store) garbage(name objectName) bool {
+	r := s.w.ledger.row(name.item)
+	if r.state == completed {
+		return name.token < r.token && name.token != r.copied
+	}
+	return name.token < r.entry
+}
+
 // sweep removes, under each item that has an entry, what tokens below the entry's left (rule 28), again and again; of an item
 // that is done also what came of tokens that it was never counted under.
 func (s *store) sweep() {
 	for name, o := range s.objects {
-		r := s.w.ledger.row(name.item)
-		bound := r.entry
-		if r.state == completed {
-			bound = r.token
-		}
-		if name.token >= bound || r.state == completed && name.token == r.copied {
+		if !s.garbage(name) {
 			continue
 		}
 		o.data = false
