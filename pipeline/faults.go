@@ -24,4 +24,69 @@
 //	20  a database's name goes unescaped into paths          paths hold ids only: TestPaths, TestNamesHoldNoSeparators, TestOddNames
 //	21  passwords and tokens lie in clear                    TestNothingShowsIt, TestSecretsEncryptedAtRest, TestCommandLineIsClean, TestDSNHidesPassword
 //	22  one log-in is shared by all                          the socket is its owner's, strangers have no certificate: TestListenModes, TestInitKeepsStrangersOut, TestOnlyTheProvenAreServed
+//
+// # What users of such tools met
+//
+// Reports about other tools, each a kind of fault, and what shows that it cannot happen here. (What concerns storages is in
+// package storage.)
+//
+//	B1   an unreachable server gives an empty file and success exit code, stream and size count: TestDumpCannotBegin, TestCreateEmptyDump, TestFailingDumps
+//	B3   the server was shut down during the dump             TestDumpServerShutDown, TestDumpEndsMidway
+//	B4   cut backups for months                               read back and tried out on a schedule: TestVerifyTask, TestVerifyPinDelete, TestThrowaway
+//	B5   a failing dump in a pipe ends with 0                 no shell, each program's end is looked at: TestLyingProgram, TestDumpEndsMidway, TestCreateSourceFails
+//	B6   a killed dump passes the compressor's test           a filter is closed only when its source ended well: TestAFailedWriteIsNeverCompleted, TestDumpEndsMidway
+//	B7   gzip members in a row                                all are read, in any number: TestMembersInARow, TestUnwrapReadsWhatThePublicToolWrites
+//	B10  restored although the file was missing               TestRestoreOfDamagedObjects, TestDamagedBackups
+//	B11  a format that is written and cannot be restored      each goes round: TestRoundTrip, TestPlainRoundTrip, TestStreams, TestRandomDatabases
+//	B15  a broken pipe counts as good                         TestWriterFails, TestCancel
+//	B16  a restore over rows changes nothing and succeeds     refused, or replaced: TestRestoreCannotBegin, TestInPlaceCannotBegin, TestReplaceAndUndo
+//	B17  ignored errors of a restore                          the first one ends it: TestRestoreWithoutRole, TestRestoreEndsMidway, TestPreview
+//	B18  a failure half way leaves a mixture                  TestInPlaceIsAllOrNothing, TestRestoreEndsMidway, TestNothingOfHalfABackup
+//	B20  psql commits what it got when its input is cut       TestEndOfInputCommitsNothing, TestInPlaceEndsMidway, TestStrayCommit
+//	B21  a script that makes and enters its own database      refused, before it makes one: TestScriptOfItsOwnDatabase
+//	B22  ways of pg_restore that exclude each other           chosen here, and refused with the remedy: TestInPlaceCannotBegin, TestRestoreJobsOfOneArchive, TestStreamsInPlace
+//	B23  \restrict in an older psql                           TestPlainCannotBegin, TestKnowsRestrict, TestPlainRoundTrip
+//	B24  a script runs programs by psql                       TestPlainRefused
+//	B25  settings that the older server does not know         TestSpeaksTo, TestVersionFits
+//	B26  an archive newer than pg_restore                     said before the start: TestVersionFits, TestProgramsThatDoNotFit, TestPreview
+//	B27  a list of contents is taken for a check              TestVerify, TestNothingOfHalfABackup
+//	B28  a changed bit in a script restores well              TestDamagedBackups, TestRestoreOfDamagedObjects
+//	B29  no rights on some tables or large objects            named before anything is read: TestDumpCannotBegin, TestFilteredRights, TestWithoutSuperuser
+//	B30  a filter leaves large objects out                    TestFilters
+//	B31  the keys were on the machine that was lost           TestKit, TestKitHoldsWhatIsNeeded, TestManifestsNameTheirKit, TestRestoreDirect
+//	B32  client older than the server                         TestChooseTool, TestProgramsThatDoNotFit
+//	B33  passwords with odd characters                        TestConninfoRoundTrip, TestDSNForms, TestRoundTrip
+//	B34  a password file with the wrong mode is passed over   none is written; one that is used is tried: TestConnections, TestPasswordsDoNotMeet
+//	B35  names with odd characters                            TestOddNames, TestNames
+//	B37  filters with odd names find nothing                  TestPatternsMeanThemselves, TestWrongFilters
+//	B39  jobs see each other's password                       TestPasswordsDoNotMeet
+//	B40  the password in the list of processes                TestCommandLineIsClean, TestCancelsAtRandomMoments, TestKillsAtRandomMoments
+//	B41  the password in errors and logs                      TestRedactorFindsEveryForm, TestFailingDumps, TestNothingShowsIt
+//	B46  pages that ask nobody who they are                   TestListenModes, TestInitKeepsStrangersOut
+//	B48  failing jobs and retention leave no good backup      TestNeverTheLastGoodOne, TestDecide
+//	B49  an edit of a schedule deletes backups                nothing but a delete task does: TestScheduleEnableDisable, TestHeldSaysWhatWouldGo
+//	B50  slots of retention overlap                           TestDecide, TestHourlyThroughARepeatedHour
+//	B51  what a later backup needs is deleted                 each is whole by itself: TestRestoreDirect, TestStoragesOutliveTheLedger
+//	B52  the wrong day goes                                   TestZones
+//	B53  retention surprises                                  each decision is explained: TestHeldSaysWhatWouldGo, TestPrune
+//	B55  everything goes                                      TestStops, TestNeverTheLastGoodOne
+//	B56  running for ever after a restart                     TestTasksKilledAtRandomMoments, TestKillsAtRandomMoments, TestRestartKeepsTasksAndStorages
+//	B57  half cleaned up after a restart                      TestRecovererDiesHalfWay, TestRecoverAgainWithTheSameToken, TestKillTheRecoverer
+//	B58  a cancel works for some kinds only                   TestCancelOfEachTypeInEachState, TestCancelsAtRandomMoments
+//	B59  a cancel is lost in a bulk read                      TestEndWhileWaitingForLock, TestStubbornProgram, TestCreateStorageStalls
+//	B60  an orphan of a dump holds its locks for days         TestKilledNode, TestSettleEndsDump, TestTheStandbyIsWatched
+//	B61  a stop breaks off what runs                          TestStopPlansAgain, TestStopWaitsForWhatEnds
+//	B64  one hung task stops all schedules                    TestFaultHungWorkerStopsNobodyElse, TestTimeLimitByItself
+//	B65  two schedulers run the same job                      TestTwoNodesOneSchedule100Ticks, TestHundredTicksHundredTasks
+//	B66  a lost message blocks a database                     TestWithAllNotificationsLost
+//	B67  runs of one job pile up                              TestDecide, TestConformance (OnlyOneInFlight)
+//	B68  runs wait for a backup that is gone                  TestScheduleEnableDisable, TestStrayIsTakenUp
+//	B69  the hour that is missing or comes twice              TestClockChanges, TestHourlyThroughARepeatedHour
+//	B70  shown in one zone, run in another                    TestClockChanges, TestScheduleEnableDisable
+//	B71  missed runs are lost, or all made up for             TestMissedWhileAllWereAway, TestLongDowntimeKeepsTheListShort
+//	B73  a wrong clock changes what is due                    TestOneWrongClock, TestScheduleUnderAWrongClock
+//	B74  time-outs of the role, replay on a standby           TestDSNForms, TestRecoveryConflict, TestStandbyFits
+//	B81  wrong keys are found late, others cannot decrypt     TestAWrongKeyIsFoundBeforeAnythingIsPrepared, TestDamageInTheChunks, TestThePublicToolsAndAnEncryptedBackup
+//	B82  one way of asking writes plain text                  one chain for all: TestThePublicToolsAndAnEncryptedBackup, TestConfiguredProcessors
+//	B86  a message is taken for sent                          TestReceiversThatAreAway, TestHookThatRefuses
 package pipeline

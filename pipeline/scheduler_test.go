@@ -117,6 +117,13 @@ func TestScheduleEnableDisable(t *testing.T) {
 		if list, err = s.Schedules(r.Context(), 5); err != nil || len(list[0].Next) != 0 || list[0].Planned.By != "ann" {
 			r.Errorf("disabled: %+v, %v", list, err)
 		}
+		kept, err := r.led.Backups(r.Context(), ledger.BackupFilter{State: ledger.BackupCompleted})
+		r.must(err)
+		all, err := r.led.Tasks(r.Context(), ledger.TaskFilter{})
+		r.must(err)
+		if len(kept) != before || slices.ContainsFunc(all, func(t ledger.Task) bool { return t.Type == ledger.Delete }) {
+			r.Errorf("disabling a schedule has touched its backups: %d are left", len(kept))
+		}
 		r.must(s.Enable(r.Context(), "each", true, "ann"))
 		run.Wake()
 		r.must(pause(r.Context(), time.Minute))

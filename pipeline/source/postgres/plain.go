@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/fencepost/fencepost/pipeline/source"
 )
@@ -70,6 +71,10 @@ func (r *restore) passScript(ctx context.Context, p *psql, from io.Reader) ([]by
 	script := bufio.NewReaderSize(reader, copyBuffer)
 	key, head, err := plainHead(script)
 	if err == nil {
+		begin, _ := script.Peek(plainBegin) // a short one is judged as what it is
+		err = ofOneDatabase(slices.Concat(head, begin))
+	}
+	if err == nil {
 		held := &holdBack{w: p.in}
 		_, werr := io.WriteString(p.in, `\restrict `+rand.Text()+"\n")
 		if werr == nil {
@@ -113,6 +118,24 @@ func plainHead(script *bufio.Reader) (key, head []byte, err error) {
 			return key, head, nil // psql will refuse the command, or it is SQL that begins with a minus
 		}
 	}
+}
+
+// plainBegin is how much of a script's beginning is looked at: more than pg_dump writes before what it makes.
+const plainBegin = 8 << 10
+
+// ofOneDatabase refuses scripts that make databases or roles, by the comments that pg_dump and pg_dumpall write over that: it
+// would be done before their \connect is refused, and outside of the database that they are restored into.
+func ofOneDatabase(begin []byte) error {
+	for line := range bytes.Lines(begin) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case bytes.Equal(line, []byte("-- PostgreSQL database cluster dump")):
+			return errors.New("it is a script of a whole server: dump one database (pg_dump)")
+		case bytes.HasPrefix(line, []byte("-- Name: ")) && bytes.Contains(line, []byte("; Type: DATABASE; ")):
+			return errors.New("it is a script that makes its own database: dump without --create (-C)")
+		}
+	}
+	return nil
 }
 
 // plainTail checks that a plain dump ends as it should, and leaves out the end of its own restriction.

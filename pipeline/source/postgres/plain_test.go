@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"github.com/fencepost/fencepost/pipeline/pgtest"
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
@@ -182,4 +184,44 @@ func TestHoldBack(t *testing.T) {
 			t.Errorf("%v: %d passed, %d held of %d", sizes, passed.Len(), len(h.held), all.Len())
 		}
 	}
+}
+
+// Scripts that make databases and roles of their own are refused before they have made any.
+func TestScriptOfItsOwnDatabase(t *testing.T) {
+	s := plainSample(t)
+	srv := pg.Server(t)
+	bin, err := pgtest.BinDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := func(program string, args ...string) string {
+		t.Helper()
+		out, err := exec.Command(filepath.Join(bin, program), append(args, "--dbname="+srv.DSN(s.Database()))...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(string(out), s.Database(), "made by a script")
+	}
+	roles := script("pg_dumpall", "--roles-only")
+	for want, text := range map[string]string{
+		"makes its own database":     script("pg_dump", "--create"),
+		"a script of a whole server": strings.ReplaceAll(roles, "postgres", "role_of_a_script"),
+	} {
+		r, err := s.Restore(t.Context(), first, source.RestoreOptions{Target: "plain", Info: source.Info{Format: source.FormatPlain}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fails(t, r.Read(t.Context(), source.PartData, strings.NewReader(text)), want)
+		if err := r.Abort(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := query(t, "postgres", `SELECT count(*) FROM pg_database WHERE datname = 'made by a script'`); got != "0" {
+		t.Error("the script has made a database")
+	}
+	if got := query(t, "postgres", `SELECT count(*) FROM pg_roles WHERE rolname = 'role_of_a_script'`); got != "0" {
+		t.Error("the script has made a role")
+	}
+	noStray(t)
+	nothingLeft(t, first)
 }
