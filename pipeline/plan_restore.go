@@ -71,20 +71,33 @@ func (p *Planner) Undo(ctx context.Context, id string, keep time.Duration) error
 	return src.Undo(ctx, source.Attempt{Task: t.ID, Token: t.Token}, t.Prepared, keep)
 }
 
+// inPlace refuses what cannot be done in one transaction of the target.
+func inPlace(i source.Info, r RestoreRequest) error {
+	switch {
+	case i.Format == source.FormatPlain:
+		return &RequestError{Field: "in_place", Problem: "a plain backup can only be restored into a new database", Hint: "leave in_place out"}
+	case r.Choices.Jobs > 1:
+		return &RequestError{Field: "jobs", Problem: "a restore in place is one transaction, which one session makes", Hint: "leave jobs out, or restore into a new database"}
+	case i.Streams > 0 && r.Replace:
+		return &RequestError{Field: "replace", Problem: "a backup of several streams cannot replace what is in a database",
+			Hint: "leave in_place out: a new database replaces the whole; or restore in place into an empty database"}
+	}
+	return nil
+}
+
 // restoreTask checks a request and makes the task of it.
 func (p *Planner) restoreTask(ctx context.Context, r RestoreRequest) (ledger.Task, ledger.Backup, error) {
 	b, err := p.backup(ctx, r)
 	if err != nil {
 		return ledger.Task{}, b, err
 	}
-	if r.Choices.InPlace && b.Info.Format == source.FormatPlain {
-		return ledger.Task{}, b, &RequestError{Field: "in_place", Problem: "a plain backup can only be restored into a new database", Hint: "leave in_place out"}
-	}
 	if err := jobs(r.Choices.Jobs); err != nil {
 		return ledger.Task{}, b, err
 	}
-	if r.Choices.InPlace && r.Choices.Jobs > 1 {
-		return ledger.Task{}, b, &RequestError{Field: "jobs", Problem: "a restore in place is one transaction, which one session makes", Hint: "leave jobs out, or restore into a new database"}
+	if r.Choices.InPlace {
+		if err := inPlace(b.Info, r); err != nil {
+			return ledger.Task{}, b, err
+		}
 	}
 	now := p.cfg.Now().UTC()
 	t := p.task(ledger.Restore, now)

@@ -88,6 +88,26 @@ func TestPlanRestore(t *testing.T) {
 	})
 }
 
+// What cannot be one transaction is refused before a task is made of it.
+func TestPlanInPlace(t *testing.T) {
+	for _, c := range []struct {
+		info  source.Info
+		req   RestoreRequest
+		field string
+	}{
+		{source.Info{}, RestoreRequest{Replace: true}, ""},
+		{source.Info{Streams: 3}, RestoreRequest{}, ""},
+		{source.Info{Streams: 3}, RestoreRequest{Replace: true}, "replace"},
+		{source.Info{Format: source.FormatPlain}, RestoreRequest{}, "in_place"},
+		{source.Info{}, RestoreRequest{Choices: source.RestoreChoices{Jobs: 2}}, "jobs"},
+	} {
+		var bad *RequestError
+		if errors.As(inPlace(c.info, c.req), &bad) != (c.field != "") || bad != nil && (bad.Field != c.field || bad.Hint == "") {
+			t.Errorf("%+v, %+v: %+v, want %q", c.info, c.req, bad, c.field)
+		}
+	}
+}
+
 func TestPlanLedgerAway(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.store.SetDown(true)

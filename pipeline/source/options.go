@@ -65,7 +65,7 @@ func DumpWith(ctx context.Context, src Source, a Attempt, o DumpOptions) (Dump, 
 type RestoreChoices struct {
 	// InPlace restores into the target itself, which must exist, in one transaction; there is no undo. With Replace what
 	// the backup holds replaces what has its names, and all else stays; without, the target must be empty. Owner, rights
-	// and settings of the database itself stay as they are. Not for FormatPlain.
+	// and settings of the database itself stay as they are. Not for FormatPlain; of several streams not with Replace.
 	InPlace bool `json:"in_place,omitempty"`
 
 	// Disconnect ends the sessions of clients that a restore in place waits for. A new database needs no leave for that:

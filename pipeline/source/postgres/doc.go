@@ -49,7 +49,8 @@
 // RestoreChoices.Jobs also makes indexes and constraints in several sessions, which pg_restore does only from a file in which
 // it can seek: the definitions are kept in a file in memory (Linux; at most 64 MiB, else one session does it). With one archive
 // that is its beginning, and pg_restore runs twice. None of that is for a restore in place, which is one transaction: it
-// reads one stream after the other, into an empty database only.
+// reads one stream after the other, into an empty database only: to replace, it would have to drop what depends on the old tables
+// before it reads PartPre, and that stands in PartPost.
 //
 // # Standbys
 //
