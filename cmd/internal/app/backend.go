@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -150,7 +152,7 @@ func (j jobs) Task(ctx context.Context, id string) (api.Task, error) {
 	}
 	t, err := w.ledger.Task(ctx, id)
 	if err != nil {
-		return api.Task{}, err
+		return api.Task{}, noTask(id, err)
 	}
 	out := j.taskOf(t)
 	if t.State == ledger.Planned {
@@ -163,6 +165,14 @@ func (j jobs) Task(ctx context.Context, id string) (api.Task, error) {
 	return out, nil
 }
 
+// noTask says of an error that there is no such task, if that is what it says.
+func noTask(id string, err error) error {
+	if !errors.Is(err, ledger.ErrNotFound) {
+		return err
+	}
+	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no task %q", id), Hint: "fencepost tasks lists them"}
+}
+
 func (j jobs) TaskLog(ctx context.Context, id string) (api.TaskLog, error) {
 	w, err := j.now()
 	if err != nil {
@@ -170,7 +180,7 @@ func (j jobs) TaskLog(ctx context.Context, id string) (api.TaskLog, error) {
 	}
 	log, err := w.ledger.Log(ctx, id)
 	if err != nil {
-		return api.TaskLog{}, err
+		return api.TaskLog{}, noTask(id, err)
 	}
 	out := api.TaskLog{Task: id, Dropped: log.Dropped, Lines: []api.LogLine{}}
 	for _, l := range log.Lines {
