@@ -97,7 +97,7 @@ func (d databases) Query(ctx context.Context, q component.Query) ([]component.It
 		return nil, err
 	}
 	for i, it := range all {
-		all[i].ChangedAt = changedAt(it, entries, q.At)
+		all[i] = seen(it, entries, q.At)
 	}
 	return component.Answer(all, q), nil
 }
@@ -110,7 +110,18 @@ func (d databases) Begin(ctx context.Context, c component.Claim, at time.Time) (
 	}
 	entries, err := d.p.planner.cfg.Ledger.Backups(ctx, ledger.BackupFilter{Database: databaseOf(it)})
 	it.ChangedAt = changedAt(it, entries, at)
+	it.Record.NotBefore = time.Time{} // Query has judged that: the attempt has begun by now
 	return it, err
+}
+
+// seen is an item beside the backups of its database. What has changed since the last look is looked at now, however often
+// that failed: somebody may just have said what it waited for.
+func seen(it component.Item, entries []ledger.Backup, now time.Time) component.Item {
+	it.ChangedAt = changedAt(it, entries, now)
+	if it.ChangedAt.After(it.Record.LastAttempt) {
+		it.Record.NotBefore = time.Time{}
+	}
+	return it
 }
 
 // changedAt is when something of a database's backups changed last; an hour after the last look when copies are not whole.
