@@ -244,6 +244,9 @@ type Database struct {
 	// Globals is what of the server (roles, tablespaces) goes with a backup: by default all but the hashes of passwords;
 	// passwords: these too, which takes a superuser, so encrypt such backups; none: nothing.
 	Globals string `yaml:"globals"`
+	// MaxDumps is how many backups of databases on the same server (host and port of the DSN) are made at the same time, by
+	// all nodes together, 0 to 1000; the same on all nodes. 0 (default): any number.
+	MaxDumps int `yaml:"max_dumps"`
 	// Needs are the labels that a node must carry to dump or restore it; the same on all nodes. Default none: any node does
 	// that names it here.
 	Needs []string `yaml:"needs"`

@@ -81,7 +81,7 @@ processors:
   - {kind: gzip, precedence: 5, restore_only: true}
   - {kind: age, recipients: [age1x, "ssh-ed25519 y"], recipients_file: /r, identity_file: /i}
 databases:
-  - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn, needs: [eu]}
+  - {name: shop, dsn: "postgres://u:p%40ss@127.0.0.1:5432/Shop", yield: warn, needs: [eu], max_dumps: 2}
   - {name: lab, dsn: "env:FENCEPOST_LAB", scratch: true, rpo: 1h}
 storages:
   - {name: a, kind: local, path: /srv/a, min_free: 2GiB}
@@ -128,7 +128,7 @@ log: {level: debug, format: json}
 			{Kind: "age", Precedence: 50, Recipients: []string{"age1x", "ssh-ed25519 y"}, RecipientsFile: "/r", IdentityFile: "/i"},
 		},
 		Databases: []Database{
-			{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn", Needs: []string{"eu"}, RPO: 26 * time.Hour},
+			{Name: "shop", DSN: NewDSN("postgres://u:p%40ss@127.0.0.1:5432/Shop"), Yield: "warn", Needs: []string{"eu"}, MaxDumps: 2, RPO: 26 * time.Hour},
 			{Name: "lab", DSN: NewDSN("env:FENCEPOST_LAB"), Scratch: true, RPO: time.Hour},
 		},
 		Storages: []Storage{

@@ -99,6 +99,9 @@ func (c *Config) checkDatabases(ps *problems) {
 			ps.add(at+".dsn", "%s", problem)
 		}
 		checkLabels(ps, at+".needs", d.Needs)
+		if d.MaxDumps < 0 || d.MaxDumps > 1000 {
+			ps.add(at+".max_dumps", "is %d, want 0 to 1000", d.MaxDumps)
+		}
 		checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
 		checkOneOf(ps, at+".standby", d.Standby, "", "prefer")
 		checkOneOf(ps, at+".globals", d.Globals, "", "passwords", "none")

@@ -155,6 +155,9 @@ func TestBounds(t *testing.T) {
 			c.Labels = []string{"eu", "big"}
 			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Needs: []string{"eu"}}}
 		}, ""},
+		{"too many dumps", func(c *Config) {
+			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), MaxDumps: -1}}
+		}, `databases[0].max_dumps: is -1, want 0 to 1000`},
 		{"a label with a space", func(c *Config) { c.Labels = []string{"eu", "e u"} }, `labels[1]: is "e u", want 1 to 63 of a-z`},
 		{"a need twice", func(c *Config) {
 			c.Databases = []Database{{Name: "a", DSN: NewDSN("postgres://h/d"), Needs: []string{"eu", "eu"}}}

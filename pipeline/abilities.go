@@ -110,6 +110,9 @@ func Waits(t ledger.Task, with Around) (why []string) {
 			why = append(why, fmt.Sprintf("task %s (%s) has begun, and they go one at a time", other.ID, other.Type))
 		}
 	}
+	if t.TooMany(with.Active) {
+		why = append(why, fmt.Sprintf("server %s makes as many dumps as it may: %d", t.Server, t.MaxDumps))
+	}
 	if with.Unknown {
 		return why
 	}

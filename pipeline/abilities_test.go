@@ -52,11 +52,14 @@ func TestWaits(t *testing.T) {
 		around Around
 		want   []string
 	}{
-		"somebody can":        {task, Around{Members: map[string]Abilities{"n1": shop, "n2": labelled}}, nil},
-		"nobody can":          {task, Around{Members: map[string]Abilities{"n2": {}, "n1": shop}}, []string{"n1 has no label eu", "n2 knows no database shop, and has no label eu"}},
-		"one is not known":    {task, Around{Members: map[string]Abilities{"n1": shop}, Unknown: true}, nil},
-		"nobody is there":     {task, Around{}, []string{"no member carries out tasks"}},
-		"another has begun":   {task, Around{Active: []ledger.Task{begun, task}, Members: map[string]Abilities{"n2": labelled}}, []string{"task t1 (create) has begun, and they go one at a time"}},
+		"somebody can":      {task, Around{Members: map[string]Abilities{"n1": shop, "n2": labelled}}, nil},
+		"nobody can":        {task, Around{Members: map[string]Abilities{"n2": {}, "n1": shop}}, []string{"n1 has no label eu", "n2 knows no database shop, and has no label eu"}},
+		"one is not known":  {task, Around{Members: map[string]Abilities{"n1": shop}, Unknown: true}, nil},
+		"nobody is there":   {task, Around{}, []string{"no member carries out tasks"}},
+		"another has begun": {task, Around{Active: []ledger.Task{begun, task}, Members: map[string]Abilities{"n2": labelled}}, []string{"task t1 (create) has begun, and they go one at a time"}},
+		"a busy server": {ledger.Task{ID: "t3", Type: ledger.Create, State: ledger.Planned, Database: "shop", Server: "h:1", MaxDumps: 1},
+			Around{Active: []ledger.Task{{ID: "t1", Type: ledger.Create, State: ledger.Uploading, Server: "h:1"}}, Members: map[string]Abilities{"n1": shop}},
+			[]string{"server h:1 makes as many dumps as it may: 1"}},
 		"paused":              {task, Around{Paused: true, Members: map[string]Abilities{"n2": labelled}}, []string{"component backup is paused"}},
 		"it has begun itself": {begun, Around{}, nil},
 		"it is cancelled":     {ledger.Task{Type: ledger.Create, State: ledger.Planned, CancelBy: "ann"}, Around{}, nil},

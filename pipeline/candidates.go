@@ -66,7 +66,7 @@ func (c candidates) Query(ctx context.Context, q component.Query) ([]component.I
 	paused := c.w.cfg.Paused(Component(c.kind))
 	var items []component.Item
 	for _, t := range slices.Backward(list) { // oldest first
-		if paused && t.CancelBy == "" || !c.w.able(t) || c.w.runs(t.ID) || t.State == ledger.Planned && flying[t.Flight] {
+		if paused && t.CancelBy == "" || !c.w.able(t) || c.w.runs(t.ID) || t.State == ledger.Planned && (flying[t.Flight] || t.TooMany(all)) {
 			continue
 		}
 		it := itemOf(t)

@@ -108,6 +108,9 @@ func (s *fakeServer) Dump(ctx context.Context, a source.Attempt) (source.Dump, e
 	return &fakeDump{s: s, data: db.data, at: fakeTime.Add(time.Duration(s.dumps) * s.step)}, nil
 }
 
+// Server implements source.Placed.
+func (s *fakeServer) Server() string { return "fake:5432" }
+
 // Identity implements source.Identifier.
 func (s *fakeServer) Identity(context.Context) (string, error) { return s.identity, nil }
 

@@ -41,6 +41,8 @@ type PlannerConfig struct {
 	DeleteDelay time.Duration
 	// Labels are what a node must carry to touch a database or scratch server, by configured name; a request may ask for more.
 	Labels map[string][]string
+	// MaxDumps is how many backups of databases on one server are made at the same time, by database; 0 = any number.
+	MaxDumps map[string]int
 	// StartWithin is how long after it was asked for a restore may still begin; default 15 min.
 	StartWithin time.Duration
 	// Now is the clock; nil means time.Now.
@@ -122,6 +124,9 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	t := p.task(ledger.Create, now)
 	t.Database, t.Storages, t.Require, t.Backup, t.Dump = r.Database, storages, require, NewID(now), r.Dump
 	t.Flight, t.Schedule = "create/"+r.Database, r.Schedule
+	if at, ok := p.cfg.Catalog.Sources[r.Database].(source.Placed); ok && p.cfg.MaxDumps[r.Database] > 0 {
+		t.Server, t.MaxDumps = at.Server(), p.cfg.MaxDumps[r.Database]
+	}
 	if t.Needs, err = p.needs(ctx, r.Database, r.Labels); err != nil {
 		return ledger.Task{}, err
 	}

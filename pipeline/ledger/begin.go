@@ -11,14 +11,35 @@ func Begins(t Task) bool {
 	return t.State == Creating || t.State == Downloading || t.State == Deleting
 }
 
-// Gates are the databases whose gates a beginning passes, in order: two beginnings at one gate come one after the other.
+// Gates are the names of the gates that a beginning passes, in order: two beginnings at one gate come one after the other.
+// Each database has one, and each server whose dumps are counted.
 func Gates(t Task) []string {
 	gates := []string{t.Database}
 	if t.Of != "" && t.Of != t.Database {
 		gates = append(gates, t.Of)
 	}
+	if t.counted() {
+		gates = append(gates, "server "+t.Server) // no database's name has a space
+	}
 	slices.Sort(gates)
 	return gates
+}
+
+// counted tells whether there may be too many like it at its server.
+func (t Task) counted() bool { return t.Type == Create && t.Server != "" && t.MaxDumps > 0 }
+
+// TooMany tells whether as many dumps of t's server have begun as it allows, by the tasks that have not ended.
+func (t Task) TooMany(active []Task) bool {
+	if !t.counted() {
+		return false
+	}
+	begun := 0
+	for _, other := range active {
+		if other.Type == Create && other.Server == t.Server && other.ID != t.ID && other.State != Planned && !other.State.Final() {
+			begun++
+		}
+	}
+	return begun >= t.MaxDumps
 }
 
 // Origin is the database that a task's backup is of.
@@ -41,16 +62,20 @@ type Beside struct {
 // MayBegin decides whether the task stored may begin by c. The rules:
 //
 //   - of tasks with the same flight at most one has begun (ErrInFlight);
+//   - of dumps of one server no more have begun than the task allows (ErrInFlight);
 //   - a backup that is read is completed;
 //   - a backup becomes deleting only when it is not pinned, nobody reads it or has asked to, somebody has not thought
 //     better of it, another good one of its database is left, and c.Confirm has no objection.
 //
-// All but the first are ErrRefused.
+// All but the first two are ErrRefused.
 func MayBegin(stored Task, c Change, b Beside) error {
 	for _, t := range b.Tasks {
 		if stored.Flight != "" && t.Flight == stored.Flight && t.ID != stored.ID && t.State != Planned && !t.State.Final() {
 			return fmt.Errorf("begin task %s: task %s has begun: %w", stored.ID, t.ID, ErrInFlight)
 		}
+	}
+	if stored.TooMany(b.Tasks) {
+		return fmt.Errorf("begin task %s: server %s makes %d dumps already: %w", stored.ID, stored.Server, stored.MaxDumps, ErrInFlight)
 	}
 	i := slices.IndexFunc(b.Backups, func(x Backup) bool { return x.ID == stored.Backup })
 	switch {

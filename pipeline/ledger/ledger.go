@@ -100,6 +100,9 @@ type Task struct {
 	Require  string   `json:"require,omitempty"` // create: all | any | number of storages that must hold a copy
 	Needs    Needs    `json:"needs,omitzero"`    // what a node must have to carry it out
 
+	Server   string `json:"server,omitempty"`    // create: address of the server that it dumps, where MaxDumps counts
+	MaxDumps int    `json:"max_dumps,omitempty"` // create: of those at Server at most so many have begun; 0 = any number
+
 	Dump    source.DumpOptions    `json:"dump,omitzero"`    // create: what of the database
 	Choices source.RestoreChoices `json:"choices,omitzero"` // restore: how, and what of the backup
 

@@ -93,6 +93,7 @@ func AfterWrite(stored Task, g Guard, next Task, now time.Time) (Task, error) {
 	next.Token, next.Run, next.Node = stored.Token, stored.Run, stored.Node
 	next.Taken = stored.Taken && next.Taken && next.State == Planned && !givesBack // a revert that plans again begins nothing
 	next.MaxAttempts, next.Backup, next.Of, next.Flight, next.Needs = stored.MaxAttempts, stored.Backup, stored.Of, stored.Flight, stored.Needs
+	next.Server, next.MaxDumps = stored.Server, stored.MaxDumps
 	switch next.Begun = stored.Begun; {
 	case next.State == Planned:
 		next.Begun = time.Time{}

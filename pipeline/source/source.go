@@ -60,6 +60,12 @@ type ProgramHaver interface {
 	ClientMajor(ctx context.Context) int
 }
 
+// A Placed source can tell where its server is.
+type Placed interface {
+	// Server is the address, without user, password and database: the same for all databases of one server.
+	Server() string
+}
+
 // An Identifier is a Source that can tell which server it is on.
 type Identifier interface {
 	// Identity returns what no two servers share and a server never changes ("" when it may not be read).

@@ -351,7 +351,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	a.mu.Unlock()
 	w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
 		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
-		OnFailure: string(c.Backup.OnFailure), Labels: labelsOf(c), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,
+		OnFailure: string(c.Backup.OnFailure), Labels: labelsOf(c), MaxDumps: maxDumpsOf(c), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,
 	})
 	return w, b, err
 }

@@ -178,6 +178,15 @@ func labelsOf(c configs.Config) map[string][]string {
 	return out
 }
 
+// maxDumpsOf is how many dumps their servers make at the same time, by database.
+func maxDumpsOf(c configs.Config) map[string]int {
+	out := make(map[string]int)
+	for _, d := range c.Databases {
+		out[d.Name] = d.MaxDumps
+	}
+	return out
+}
+
 // policiesOf are the configured retention policies, by database.
 func policiesOf(c configs.Config) (map[string]retention.Policy, error) {
 	out := make(map[string]retention.Policy)

@@ -89,6 +89,43 @@ func flightsRace(b *bench) {
 	}
 }
 
+// dumpsOfAServer: many begin at once, of databases that share a server which allows two; two may, and another one when one
+// of them has ended. Those of another server do not count.
+func dumpsOfAServer(b *bench) {
+	const n = 6
+	var guards [n]ledger.Guard
+	var rows [n]ledger.Task
+	for i := range n {
+		name := fmt.Sprintf("db%d", i)
+		guards[i], rows[i] = b.ready(ledger.Task{ID: fmt.Sprintf("t%d", i), Type: ledger.Create, Database: name, Flight: "create/" + name, Server: "h:1", MaxDumps: 2}, "aa")
+	}
+	other, row := b.ready(ledger.Task{ID: "other", Type: ledger.Create, Database: "far", Flight: "create/far", Server: "h:2", MaxDumps: 1}, "bb")
+	b.must(b.write(other, row, ledger.Creating), "begin at another server")
+	var wait sync.WaitGroup
+	var errs [n]error
+	for i := range n {
+		wait.Go(func() { errs[i] = b.write(guards[i], rows[i], ledger.Creating) })
+	}
+	wait.Wait()
+	began, late := []int{}, []int{}
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			began = append(began, i)
+		case errors.Is(err, ledger.ErrInFlight):
+			late = append(late, i)
+		default:
+			b.Errorf("begin: %v", err)
+		}
+	}
+	if len(began) != 2 || len(late) != n-2 {
+		b.Fatalf("%d began, want 2", len(began))
+	}
+	b.must(b.write(guards[began[0]], b.task(rows[began[0]].ID), ledger.Failed), "end one")
+	b.must(b.write(guards[late[0]], rows[late[0]], ledger.Creating), "begin after it")
+	b.want(b.write(guards[late[1]], rows[late[1]], ledger.Creating), ledger.ErrInFlight, "begin beside two")
+}
+
 func deletesAreChecked(b *bench) {
 	entry := b.kept("t1")
 	del := func(id string) (ledger.Guard, ledger.Task) {

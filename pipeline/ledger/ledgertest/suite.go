@@ -33,6 +33,7 @@ var suite = []oneCase{
 	{"WatchHints", 0, watchHints},
 	{"OnlyOneInFlight", 0, onlyOneInFlight},
 	{"FlightsRace", 0, flightsRace},
+	{"DumpsOfAServer", 0, dumpsOfAServer},
 	{"EditsKeepAndAreKept", 0, editsKeepAndAreKept},
 	{"Pages", 0, pages},
 	{"ErrorsComeUntilHandled", 0, errorsComeUntilHandled},

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/source"
@@ -99,6 +101,11 @@ func New(cfg Config) (*Source, error) {
 
 // Database returns the name of the database that the DSN names.
 func (s *Source) Database() string { return s.where.base.Database }
+
+// Server implements source.Placed: host and port, the first of several.
+func (s *Source) Server() string {
+	return net.JoinHostPort(s.where.base.Host, strconv.Itoa(int(s.where.base.Port)))
+}
 
 var taskID = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
