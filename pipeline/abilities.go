@@ -67,19 +67,11 @@ func (a Abilities) Lacks(t ledger.Task) (lacks []string) {
 			lack("has client programs of version %d at most, version %d is needed", client, t.Needs.Client)
 		}
 	}
-	reached := 0
-	for _, name := range t.Storages {
-		switch {
-		case !slices.Contains(a.Storages, name):
-			lack("knows no storage %s", name)
-		case !slices.Contains(a.Away, name):
-			reached++
-		case t.Type != ledger.Create:
-			lack("does not reach storage %s", name)
+	if missing := a.missing(t); len(missing) > 0 {
+		need, err := Needed(t.Require, len(t.Storages))
+		if t.Type != ledger.Create || err != nil || len(t.Storages)-len(missing) < need {
+			lacks = append(lacks, missing...)
 		}
-	}
-	if need, err := Needed(t.Require, len(t.Storages)); t.Type == ledger.Create && err == nil && reached < need && len(lacks) == 0 {
-		lack("reaches %d of the storages, %d are needed", reached, need)
 	}
 	for _, label := range t.Needs.Labels {
 		if !slices.Contains(a.Labels, label) {
@@ -87,6 +79,19 @@ func (a Abilities) Lacks(t ledger.Task) (lacks []string) {
 		}
 	}
 	return lacks
+}
+
+// missing says which of a task's storages a node cannot use.
+func (a Abilities) missing(t ledger.Task) (missing []string) {
+	for _, name := range t.Storages {
+		switch {
+		case !slices.Contains(a.Storages, name):
+			missing = append(missing, "knows no storage "+name)
+		case slices.Contains(a.Away, name):
+			missing = append(missing, "does not reach storage "+name)
+		}
+	}
+	return missing
 }
 
 // Around is what a planned task's waiting depends on.

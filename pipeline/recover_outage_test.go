@@ -56,7 +56,11 @@ func TestOutageUsesUpNoAttempts(t *testing.T) {
 // An attempt that fails before it has begun counts all the same: it is not made for ever.
 func TestFailuresBeforeTheBeginAreCounted(t *testing.T) {
 	inRig(t, func(r *rig) {
-		r.start("n1", func(c *Config) { delete(c.Catalog.Storages, "two") }, nil)
+		r.start("n1", func(c *Config) { // takes itself for able
+			able := AbilitiesOf(r.Context(), c.Catalog, nil)
+			c.Abilities = func() Abilities { return able }
+			delete(c.Catalog.Storages, "two")
+		}, nil)
 		id := r.backup("all").ID
 		if done := r.awaitState(id, ledger.Failed); done.Attempt != 3 {
 			r.Errorf("failed: %+v", done)
