@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,6 +118,30 @@ func TestCheckStorage(t *testing.T) {
 		check(false, fmt.Sprintf("missing/%d/false stray/0/false", b.Token))
 		if _, err := n.w.CheckStorage(r.Context(), "nowhere", false); err == nil {
 			t.Error("an unknown storage was checked")
+		}
+	})
+}
+
+// A check and a rebuild ask whose the storage is now, whatever was seen before, and say what can be done when they cannot.
+func TestCheckAsksForTheOwner(t *testing.T) {
+	inRig(t, func(r *rig) {
+		owner, err := storage.Adopt(r.Context(), r.disks["one"], storage.Adoption{Cluster: "ours"})
+		r.must(err)
+		guard := storage.OwnedAs(r.disks["one"], "ours", owner.Storage)
+		n := r.start("n1", func(c *Config) { c.Catalog.Storages["one"] = guard }, nil)
+		r.awaitState(r.backup("all").ID, ledger.Completed)
+		found, err := n.w.CheckStorage(r.Context(), "one", false)
+		if err != nil || len(found) > 0 {
+			r.Fatalf("%+v, %v", found, err)
+		}
+		_, err = storage.Adopt(r.Context(), r.disks["one"], storage.Adoption{Cluster: "theirs", TakeOver: true})
+		r.must(err)
+		_, checked := n.w.CheckStorage(r.Context(), "one", true)
+		_, rebuilt := n.w.RebuildCatalog(r.Context(), nil)
+		for _, err := range []error{checked, rebuilt} {
+			if !errors.Is(err, storage.ErrForeign) || !strings.Contains(err.Error(), "storage one") || !strings.Contains(hintOf(err), "storage test one") {
+				r.Errorf("%v, hint %q", err, hintOf(err))
+			}
 		}
 	})
 }

@@ -20,9 +20,9 @@ func (w *Worker) CheckStorage(ctx context.Context, name string, fix bool) ([]Fin
 	if st == nil {
 		return nil, &RequestError{Field: "storage", Problem: fmt.Sprintf("unknown storage %q", name), Hint: "see storages in the configuration", Err: ledger.ErrNotFound}
 	}
-	inv, err := w.cfg.Catalog.inventory(ctx, st)
+	inv, err := w.cfg.Catalog.look(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("check storage: %w", &storageError{name: name, err: err})
+		return nil, fmt.Errorf("check storage: %w", err)
 	}
 	k, err := w.catalogued(ctx)
 	if err != nil {
@@ -72,13 +72,12 @@ func (w *Worker) RebuildCatalog(ctx context.Context, names []string) ([]ledger.B
 	}
 	all := map[string]inventory{}
 	for _, name := range names {
-		st := w.cfg.Catalog.Storages[name]
-		if st == nil {
+		if w.cfg.Catalog.Storages[name] == nil {
 			return nil, &RequestError{Field: "storage", Problem: fmt.Sprintf("unknown storage %q", name), Hint: "see storages in the configuration", Err: ledger.ErrNotFound}
 		}
-		inv, err := w.cfg.Catalog.inventory(ctx, st)
+		inv, err := w.cfg.Catalog.look(ctx, name)
 		if err != nil {
-			return nil, fmt.Errorf("rebuild the catalog: %w", &storageError{name: name, err: err})
+			return nil, fmt.Errorf("rebuild the catalog: %w", err)
 		}
 		all[name] = inv
 	}
@@ -115,6 +114,29 @@ func (w *Worker) catalogued(ctx context.Context) (catalogued, error) {
 		return k, fmt.Errorf("read the ledger: %w", err)
 	}
 	return k, nil
+}
+
+// look is the inventory of a storage that still is the very one: its owner is asked for now, whatever was seen before.
+func (c Catalog) look(ctx context.Context, name string) (inv inventory, err error) {
+	st := c.Storages[name]
+	if g, ok := storage.As[*storage.Guard](st); ok {
+		_, err = g.Check(ctx)
+	}
+	if err == nil {
+		inv, err = c.inventory(ctx, st)
+	}
+	if err != nil {
+		return inv, &lookError{storageError{name: name, err: err}}
+	}
+	return inv, nil
+}
+
+// lookError is a storage that could not be looked through.
+type lookError struct{ storageError }
+
+// Hint is what a person can do.
+func (e *lookError) Hint() string {
+	return "fencepost storage test " + e.name + " --config FILE tries it, on that node and without the daemon"
 }
 
 // inventory lists a storage and reads its manifests.

@@ -55,6 +55,9 @@ func translate(err error) *api.Error {
 			return &api.Error{Code: c.code, Message: err.Error(), Hint: HintOf(err, c.hint)}
 		}
 	}
+	if misplaced(err) {
+		err = storageHint(err) // it knows better than what only says that a storage is meant
+	}
 	if hint := HintOf(err, ""); hint != "" {
 		return &api.Error{Code: api.CodeFailed, Message: err.Error(), Hint: hint}
 	}

@@ -147,7 +147,18 @@ func (r *root) catalogRebuildCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return r.print(backupsOutput(made))
+		return r.print(rebuiltOutput(made))
 	}
 	return cmd
+}
+
+// rebuiltOutput are the backups that the ledger did not know.
+type rebuiltOutput []api.Backup
+
+func (b rebuiltOutput) text(w io.Writer, now time.Time) {
+	if len(b) == 0 {
+		fmt.Fprintln(w, "nothing to add: the ledger knows each whole backup there that this group has made")
+		return
+	}
+	backupsOutput(b).text(w, now)
 }

@@ -137,7 +137,7 @@ func (s *Storage) sameRoot() error {
 		return fmt.Errorf("storage root is gone: %w", err)
 	}
 	if !os.SameFile(now, s.self) {
-		return fmt.Errorf("storage root %s is another folder than it was (mounted, unmounted or replaced): open it again: %w", s.o.Root, storage.ErrPermanent)
+		return fmt.Errorf("storage root %s is another folder than it was (mounted, unmounted or replaced); it has to be opened anew, which a restart of the daemon does: %w", s.o.Root, storage.ErrPermanent)
 	}
 	return nil
 }
