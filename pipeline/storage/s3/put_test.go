@@ -31,7 +31,24 @@ func TestASourceThatFailsLeavesNothing(t *testing.T) {
 			wantErr(t, fmt.Sprintf("after %d bytes", after), err, cause)
 			wantNothing(t, s)
 		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stalled := stalling{ctx: ctx, cancel: func() { cancel(boom) }}
+		_, err := s.Put(ctx, "b/1/data", io.MultiReader(bytes.NewReader(content(after)), stalled), storage.Condition{})
+		wantErr(t, fmt.Sprintf("stalled after %d bytes", after), err, boom)
+		wantNothing(t, s)
 	}
+}
+
+// stalling is a source that says nothing more until it is ended.
+type stalling struct {
+	ctx    context.Context
+	cancel func()
+}
+
+func (s stalling) Read([]byte) (int, error) {
+	s.cancel()
+	<-s.ctx.Done()
+	return 0, context.Cause(s.ctx)
 }
 
 // cancelling yields n bytes, and cancels when so many have been read.

@@ -262,6 +262,24 @@ func cancelLeavesNothing(t *testing.T, s storage.Storage) {
 	wantAbsent(t, s, "cancelled/data")
 }
 
+// stalledSourceLeavesNothing: a source that says nothing more, at whatever byte, is ended by whoever cancels.
+func stalledSourceLeavesNothing(t *testing.T, s storage.Storage) {
+	for _, after := range []int64{0, 1, 5 * mib} {
+		cause := errors.New("it stalled")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stall := readerFunc(func([]byte) (int, error) {
+			cancel(cause)
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		})
+		_, err := s.Put(ctx, "stalled/data", io.MultiReader(newNoise(after, nil), stall), storage.Condition{})
+		cancel(nil)
+		wantErr(t, fmt.Sprintf("stalled after %d bytes", after), err, cause)
+		wantAbsent(t, s, "stalled/data")
+	}
+	put(t, s, "stalled/data", "second try")
+}
+
 // cancelAtEnd cancels when its end is reached.
 type cancelAtEnd struct {
 	r      io.Reader

@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Storage, options ...Optio
 		{"Put/ReaderErrorLeavesNothing", readerErrorLeavesNothing},
 		{"Put/FailedReplaceKeepsTheOld", failedReplaceKeepsOld},
 		{"Put/CancelLeavesNothing", cancelLeavesNothing},
+		{"Put/StalledSourceLeavesNothing", stalledSourceLeavesNothing},
 		{"Put/InvisibleUntilWhole", invisibleUntilWhole},
 		{"Put/ReaderIsLeftAlone", readerIsLeftAlone},
 		{"Put/LateOwnerIsRefused", lateOwnerIsRefused},
@@ -53,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Storage, options ...Optio
 		{"Concurrent", concurrentCalls},
 		{"Big", func(t *testing.T, s storage.Storage) { big(t, s, bounded) }},
 		{"Owner", ownerObject},
+		{"TwoGroups/Owner", twoGroups},
 	}
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) { p.run(t, open(t)) })
