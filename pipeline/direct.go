@@ -122,3 +122,31 @@ func Opens(ctx context.Context, c Catalog, backup string) error {
 	}
 	return c.opens(ctx, from)
 }
+
+// ReadPart writes one part of a backup to w, as it was dumped. What w got counts only when the error is nil: that the part is
+// whole, and what the manifest says, is known at its end. A backup without the part is ledger.ErrNotFound.
+func ReadPart(ctx context.Context, c Catalog, backup, part string, w io.Writer) error {
+	from, err := pick(ctx, c, backup, nil)
+	if err != nil {
+		return err
+	}
+	o, ok := from.manifest.object(part)
+	switch g := from.manifest.Source.Globals; {
+	case ok:
+	case part == source.PartGlobals && g != nil && g.Lacking != "":
+		return fmt.Errorf("backup %s has no %s (%s): %w", backup, part, g.Lacking, ledger.ErrNotFound)
+	default:
+		return fmt.Errorf("backup %s has no %s: %w", backup, part, ledger.ErrNotFound)
+	}
+	if err := c.opens(ctx, from); err != nil {
+		return err
+	}
+	err = readback{processors: c.Processors, from: from}.part(ctx, o, func(_ context.Context, _ string, r io.Reader) error {
+		_, err := io.Copy(w, r)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read %s of backup %s from storage %s: %w", part, backup, from.name, err)
+	}
+	return nil
+}

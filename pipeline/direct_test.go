@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -58,6 +60,35 @@ func TestRestoreDirect(t *testing.T) {
 		}
 		if n := len(r.server.names()); n != before {
 			t.Errorf("databases %q", r.server.names())
+		}
+	})
+}
+
+// A part alone is read as whole as a restore reads it, and what is not there is said, with the reason.
+func TestReadPart(t *testing.T) {
+	inRig(t, func(r *rig) {
+		b := r.filled()
+		n := r.node("n2", nil, nil)
+		var got bytes.Buffer
+		r.must(ReadPart(r.Context(), n.w.cfg.Catalog, b.Backup, source.PartData, &got))
+		if !bytes.Equal(got.Bytes(), patternOf(700_000)) {
+			r.Errorf("%d bytes", got.Len())
+		}
+		if err := ReadPart(r.Context(), n.w.cfg.Catalog, b.Backup, source.PartGlobals, io.Discard); !errors.Is(err, ledger.ErrNotFound) || !strings.Contains(err.Error(), "has no globals.sql") {
+			r.Errorf("a part that is not there: %v", err)
+		}
+		for _, disk := range []string{"one", "two"} {
+			name := ObjectPath(b.Backup, b.Token, source.PartData)
+			obj, _, err := r.disks[disk].Get(r.Context(), name)
+			r.must(err)
+			stored, err := io.ReadAll(obj)
+			r.must(errors.Join(err, obj.Close()))
+			stored[len(stored)/2] ^= 1
+			r.must(r.disks[disk].Delete(r.Context(), name))
+			r.must(discard2(r.disks[disk].Put(r.Context(), name, bytes.NewReader(stored), storage.Condition{})))
+		}
+		if err := ReadPart(r.Context(), n.w.cfg.Catalog, b.Backup, source.PartData, io.Discard); !damaged(err) {
+			r.Errorf("a damaged part: %v", err)
 		}
 	})
 }

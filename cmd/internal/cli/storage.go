@@ -21,7 +21,7 @@ type storageAuthOutput struct {
 }
 
 func (r *root) storageCommand() *cobra.Command {
-	return group("storage", "Places where backups are kept", r.storageListCommand(), r.storageRestoreCommand(), r.storageCheckCommand(), r.storageAuthCommand(),
+	return group("storage", "Places where backups are kept", r.storageListCommand(), r.storageRestoreCommand(), r.storageGlobalsCommand(), r.storageCheckCommand(), r.storageAuthCommand(),
 		r.storageAddCommand(), r.storageTestCommand(), r.storageAdoptCommand(), r.storageSetCommand())
 }
 

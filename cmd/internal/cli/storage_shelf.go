@@ -147,3 +147,40 @@ func (o shelfRestoreOutput) text(w io.Writer, _ time.Time) {
 		fmt.Fprintf(w, "The one that it replaced is %s.\n", o.Undo)
 	}
 }
+
+// shelfGlobalsOutput says where the roles are.
+type shelfGlobalsOutput struct {
+	Backup string `json:"backup"`
+	File   string `json:"file"`
+}
+
+func (r *root) storageGlobalsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "globals NAME BACKUP --config FILE --out FILE",
+		Short: "Write the roles and tablespaces of a backup's server into a file",
+		Long: "Write what a backup holds of its whole server, roles and tablespaces as SQL, into a new file. A restore makes no\n" +
+			"roles: read the file, and run with psql what is missing. It needs no daemon, no group and no ledger.",
+		Args: arguments(2, 2),
+	}
+	o := shelfFlags(cmd)
+	out := cmd.Flags().String("out", "", "file to write; must not be there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *out == "" {
+			return &api.Error{Code: api.CodeUsage, Message: "where to?", Hint: "name a file that is not there by --out FILE"}
+		}
+		shelf, err := openShelf(o, args[0])
+		if err != nil {
+			return err
+		}
+		defer shelf.Close()
+		if err := shelf.Globals(cmd.Context(), args[1], *out); err != nil {
+			return hinted(err)
+		}
+		return r.print(shelfGlobalsOutput{Backup: args[1], File: *out})
+	}
+	return cmd
+}
+
+func (o shelfGlobalsOutput) text(w io.Writer, _ time.Time) {
+	fmt.Fprintf(w, "The roles and tablespaces of backup %s are in %s. Read it before you run what you need of it.\n", o.Backup, o.File)
+}

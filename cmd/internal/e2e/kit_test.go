@@ -128,6 +128,19 @@ func TestKit(t *testing.T) {
 	if out, err := run(nil, "storage", "list", "a", "--config", config, "--signers", signers); err != nil || !strings.Contains(out, b.ID) {
 		t.Fatalf("%s%v", out, err)
 	}
+	roles := filepath.Join(away, "roles.sql")
+	for i, want := range []string{"are in " + roles, "exists"} {
+		out, err := run(nil, "storage", "globals", "a", b.ID, "--out", roles, "--config", config, "--signers", signers)
+		if (err == nil) != (i == 0) || !strings.Contains(out, want) {
+			t.Errorf("%s%v", out, err)
+		}
+	}
+	if sql, err := os.ReadFile(roles); err != nil || !bytes.Contains(sql, []byte("CREATE ROLE postgres")) || !bytes.Contains(sql, []byte("cluster dump complete")) || bytes.Contains(sql, []byte("SCRAM")) {
+		t.Errorf("the roles of the server: %s, %v", sql, err)
+	}
+	if !strings.Contains(string(steps), "fencepost storage globals a BACKUP --out roles.sql") {
+		t.Errorf("the steps do not tell of roles: %s", steps)
+	}
 	name := fmt.Sprintf("kit %d", time.Now().UnixNano())
 	c.targets = append(c.targets, name)
 	out, err = run([]string{"DSN=" + pg.Server(t).DSN("postgres")}, "storage", "restore", "a", b.ID, "--database", "shop", "--as", name, "--config", config, "--signers", signers)

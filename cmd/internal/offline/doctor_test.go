@@ -110,7 +110,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		{"address", "127.0.0.9", ExamWarning, "ip address"},
 		{"seed", "127.0.0.1:1", ExamWarning, "firewall"},
 		{"database", "shop", ExamFailed, ""},
-		{"storage", "disk", ExamFailed, "fencepost storage test disk"},
+		{"storage", "disk", ExamFailed, "must be there, be mounted"},
 		{"storage", "ram", ExamWarning, ""},
 	} {
 		e := exam(t, all, want.what, want.about)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/configs"
@@ -168,4 +169,33 @@ func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo strin
 		return done.Target, done.Undo, err
 	}
 	return "", "", fmt.Errorf("the configuration has no database named %q", r.Database)
+}
+
+// maxGlobals bounds what Globals reads, in bytes.
+const maxGlobals = 64 << 20
+
+// Globals writes what a backup holds of its whole server, roles and tablespaces as SQL, into a file that must not be there,
+// all or nothing and readable by nobody else.
+func (s *Shelf) Globals(ctx context.Context, backup, file string) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
+	text := bounded{most: maxGlobals}
+	if err := pipeline.ReadPart(ctx, s.catalog, backup, source.PartGlobals, &text); err != nil {
+		return advise(s.section, err)
+	}
+	return writeNew(file, text.String())
+}
+
+// bounded is a text that does not become longer than most.
+type bounded struct {
+	strings.Builder
+	most int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.most {
+		return 0, fmt.Errorf("it is longer than %d bytes", b.most)
+	}
+	return b.Builder.Write(p)
 }
