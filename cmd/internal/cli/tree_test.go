@@ -20,7 +20,7 @@ var once = []string{
 	"env sweep", "env verify", "event append", "event restart", "event rm", "fence lower", "fence raise", "init", "item put", "item query",
 	"keyring add", "keyring list", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node forget", "node replace",
 	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "restore", "schedule disable", "schedule enable", "schedule run",
-	"storage add", "storage adopt", "storage auth", "storage check", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
+	"storage add", "storage adopt", "storage auth", "storage check", "storage globals", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
 	"version", "audit", "token create", "token rm", "user add", "user password", "user rm", "user set",
 }
 
@@ -38,7 +38,7 @@ var noGolden = map[string]string{
 	"env slots": "of a real home: env_test.go", "env status": "of a real home: env_test.go", "env sweep": "of a real home: env_test.go", "env verify": "of a real home: env_test.go",
 	"kit check": "of real files: package offline and e2e", "kit make": "of real files: package offline and e2e", "kit open": "of real files: package offline and e2e",
 	"storage add": "of a real storage: storage_settle_test.go", "storage adopt": "of a real storage: storage_settle_test.go", "storage auth": "a conversation: storage_test.go",
-	"storage list": "of a real storage: storage_test.go", "storage restore": "of a real storage: e2e", "storage set": "of a real storage: storage_settle_test.go",
+	"storage globals": "of a real storage: e2e", "storage list": "of a real storage: storage_test.go", "storage restore": "of a real storage: e2e", "storage set": "of a real storage: storage_settle_test.go",
 	"token rm": "as user rm", "user add": "as user set", "user password": "as user set",
 	"storage test": "of a real storage: storage_settle_test.go",
 }
