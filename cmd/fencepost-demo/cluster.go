@@ -95,7 +95,7 @@ func freePorts(seed, n int) (base int, err error) {
 // allFree tries the ports that offline.Init gives to n nodes.
 func allFree(base, n int) error {
 	for i := range n {
-		for _, port := range []int{base + 10*i, base + 10*i + 1} {
+		for _, port := range []int{base + 10*i, base + 10*i + 1, base + 10*i + 2} {
 			address := fmt.Sprintf("127.0.0.1:%d", port)
 			l, err := net.Listen("tcp", address)
 			if err != nil {

@@ -108,9 +108,12 @@ type Autonomous interface {
 // Backend is everything that the handler shows and asks. All fields are required, but
 // for Translate and Logger.
 type Backend struct {
-	Accounts   *accounts.Accounts // nil: of Kept
-	Trail      *audit.Trail       // nil: of Kept
-	Kept       kept.Store         // nil: in memory, for tests
+	// Accounts, Trail and Kept are required: NewHandler panics without them, since a handler that kept them to itself would
+	// look like one that works.
+	Accounts *accounts.Accounts
+	Trail    *audit.Trail
+	Kept     kept.Store // of answers to requests with an idempotency key
+
 	Members    Members
 	Recoveries Recoveries
 	Operator   Operator

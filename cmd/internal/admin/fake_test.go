@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/audit"
+	"github.com/fencepost/fencepost/cmd/internal/kept"
 )
 
 // patience is far above what anything here takes.
@@ -134,7 +137,9 @@ func (f *fake) Undo(_ context.Context, task string) (api.Task, error) {
 }
 
 func (f *fake) backend() Backend {
-	return Backend{Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Recurring: f, Autonomous: f, Watch: f.watch}
+	store := &kept.Memory{}
+	who := accounts.New(accounts.Config{Store: store})
+	return Backend{Accounts: who, Trail: audit.New(store, "n1", time.Now), Kept: store, Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Recurring: f, Autonomous: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.

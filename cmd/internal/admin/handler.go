@@ -13,8 +13,6 @@ import (
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
-	"github.com/fencepost/fencepost/cmd/internal/audit"
-	"github.com/fencepost/fencepost/cmd/internal/kept"
 )
 
 const (
@@ -34,14 +32,8 @@ func NewHandler(b Backend) *API {
 	if b.Logger == nil {
 		b.Logger = slog.New(slog.DiscardHandler)
 	}
-	if b.Kept == nil {
-		b.Kept = &kept.Memory{}
-	}
-	if b.Accounts == nil {
-		b.Accounts = accounts.New(accounts.Config{Store: b.Kept})
-	}
-	if b.Trail == nil {
-		b.Trail = audit.New(b.Kept, "", time.Now)
+	if b.Kept == nil || b.Accounts == nil || b.Trail == nil {
+		panic("admin: a backend without Accounts, Trail or Kept")
 	}
 	h := &handler{Backend: b, tags: newTags(), repeats: repeats{store: b.Kept, now: time.Now}}
 	a := &API{h: h, mux: http.NewServeMux()}

@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/audit"
 )
 
 // ask sends a request with headers (name, value, ...) and wants that status; the answer is decoded into into.
@@ -157,7 +159,7 @@ func TestNothingWithoutRecord(t *testing.T) {
 	b := newFake()
 	back := b.backend()
 	store := &brokenStore{}
-	back.Kept = store
+	back.Trail = audit.New(store, "n1", time.Now)
 	_, c, _ := serve(t, back)
 	store.fail.Store(true)
 	if _, err := c.Restore(t.Context(), api.RestoreBackup{Backup: "b1"}); err == nil {

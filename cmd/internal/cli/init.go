@@ -33,7 +33,7 @@ func (r *root) initCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Nodes, "nodes", nil, "names of the nodes, or name=IP for all, with commas between them")
 	f.StringVar(&o.Dir, "dir", "", "directory to write to; made when missing")
-	f.IntVar(&o.BasePort, "base-port", offline.DefaultBasePort, "gossip port of the first node; nodes of one address take two ports of ten each")
+	f.IntVar(&o.BasePort, "base-port", offline.DefaultBasePort, "gossip port of the first node; nodes of one address take three ports of ten each")
 	f.StringVar(&o.Group, "group", "", "name of the group (default fencepost)")
 	f.StringVar(&o.Profile, "profile", "", "time-outs: local, lan, wan or patient (default patient)")
 	f.StringArrayVar(&o.Databases, "database", nil, "name=dsn of a database to make backups of; may be repeated")
@@ -60,6 +60,7 @@ func (files initOutput) text(w io.Writer, _ time.Time) {
 		fmt.Fprintf(w, "  fencepostd --config %s\n", f.Config)
 	}
 	fmt.Fprintf(w, "\nand look at the group with\n\n  fencepost members --socket %s\n", files[0].Socket)
+	fmt.Fprintf(w, "\nThe API is at %s, for users and tokens; the first user is made over the socket\n\n  fencepost user add NAME --role admin --socket %s\n", files[0].Admin, files[0].Socket)
 	fmt.Fprintf(w, "\nA node on another machine needs its configuration and these, as they are:\n\n")
 	for _, f := range files {
 		fmt.Fprintf(w, "  %s: %s\n", f.Node, strings.Join(f.Secrets, " "))

@@ -92,6 +92,8 @@ type options struct {
 	level   string            // of the log; default debug
 	lasting time.Duration     // how long everything may take; default 4 min
 
+	port bool // each node serves the API on a port, with its certificate
+
 	// storages is the YAML of the list, instead of the directories a and b.
 	storages string
 
@@ -135,6 +137,9 @@ func newCluster(t testing.TB, o options) *cluster {
 		name := fmt.Sprintf("n%d", i+1)
 		c.names = append(c.names, name)
 		c.ports[name+"/gossip"], c.ports[name+"/cluster"] = freePort(t), freePort(t)
+		if o.port {
+			c.ports[name+"/admin"] = freePort(t)
+		}
 	}
 	if o.nodes > 0 {
 		c.certify()
@@ -223,7 +228,11 @@ func (c *cluster) write(name, profile, extra string) {
 	in := func(file string) string { return filepath.Join(c.dir, file) }
 	fmt.Fprintf(&b, "security: {certificate_file: %s, key_file: %s, ca_file: %s, gossip_key_file: %s}\n",
 		in(name+".pem"), in(name+".key"), in("ca.pem"), in("gossip.key"))
-	fmt.Fprintf(&b, "admin: {socket: %s}\n", c.socket(name))
+	admin := "socket: " + c.socket(name)
+	if port := c.ports[name+"/admin"]; port != 0 {
+		admin += fmt.Sprintf(", bind: \"127.0.0.1:%d\", certificate_file: %s, key_file: %s", port, in(name+".pem"), in(name+".key"))
+	}
+	fmt.Fprintf(&b, "admin: {%s}\n", admin)
 	if c.storages == "" {
 		c.storages = fmt.Sprintf("- {name: a, kind: local, path: %s}\n- {name: b, kind: local, path: %s}\n", in("a"), in("b"))
 	}

@@ -40,6 +40,7 @@ type InitFile struct {
 	Socket  string `json:"socket"`
 	Gossip  string `json:"gossip"`
 	Cluster string `json:"cluster"`
+	Admin   string `json:"admin"` // of the API
 	// Secrets are the files that the node's machine needs beside its configuration.
 	Secrets []string `json:"secrets"`
 }
@@ -81,7 +82,7 @@ func Init(o InitOptions) ([]InitFile, error) {
 	for i, p := range plans {
 		c := p.config
 		files[i] = InitFile{
-			c.Node, p.path, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind,
+			c.Node, p.path, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind, c.Admin.Bind,
 			[]string{c.Security.CertificateFile, c.Security.KeyFile, c.Security.CAFile, c.Security.GossipKeyFile},
 		}
 	}
@@ -138,7 +139,7 @@ func (o InitOptions) plans() ([]plan, error) {
 	return plans, nil
 }
 
-// place is a node, its address and its gossip port; the cluster port is the one after it.
+// place is a node, its address and its gossip port; the cluster port is the one after it, then comes the admin port.
 type place struct {
 	node, ip string
 	port     int
@@ -167,7 +168,7 @@ func (o InitOptions) places() ([]place, error) {
 	if addressed != 0 && addressed != len(places) {
 		return nil, errors.New("--nodes: give an address to all nodes or to none: nodes on loopback cannot be reached from other machines")
 	}
-	last := slices.MaxFunc(places, func(a, b place) int { return a.port - b.port }).port + 1
+	last := slices.MaxFunc(places, func(a, b place) int { return a.port - b.port }).port + 2
 	if o.BasePort < 1 || last > 65535 {
 		return nil, fmt.Errorf("base port %d: ports %d to %d are needed: choose one from 1 to %d", o.BasePort, o.BasePort, last, 65535-(last-o.BasePort))
 	}
@@ -211,7 +212,7 @@ func configFor(c configs.Config, dir string, places []place, i int) configs.Conf
 	c.Node = p.node
 	c.Home = filepath.Join(dir, c.Node)
 	c.Admin.Socket = filepath.Join(dir, c.Node+".sock")
-	c.Gossip.Bind, c.Cluster.Bind = p.at(p.port), p.at(p.port+1)
+	c.Gossip.Bind, c.Cluster.Bind, c.Admin.Bind = p.at(p.port), p.at(p.port+1), p.at(p.port+2)
 	c.Security = configs.Security{
 		CertificateFile: filepath.Join(dir, c.Node+certSuffix), KeyFile: filepath.Join(dir, c.Node+keySuffix),
 		CAFile: filepath.Join(dir, authorityName+certSuffix), GossipKeyFile: filepath.Join(dir, gossipKeyName),

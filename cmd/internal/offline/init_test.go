@@ -42,7 +42,7 @@ func TestInitWritesWhatLoads(t *testing.T) {
 		if len(c.Seeds) != 2 || slices.Contains(c.Seeds, c.Gossip.Bind) {
 			t.Errorf("%s: seeds %v, want the two others", f.Config, c.Seeds)
 		}
-		for what, value := range map[string]string{"home": c.Home, "socket": c.Admin.Socket, "gossip": c.Gossip.Bind, "cluster": c.Cluster.Bind} {
+		for what, value := range map[string]string{"home": c.Home, "socket": c.Admin.Socket, "gossip": c.Gossip.Bind, "cluster": c.Cluster.Bind, "admin": c.Admin.Bind} {
 			if other, twice := seen[value]; twice {
 				t.Errorf("%s of %s is %s of another node", what, c.Node, other)
 			}
@@ -50,7 +50,7 @@ func TestInitWritesWhatLoads(t *testing.T) {
 		}
 		sec := c.Security
 		want := InitFile{
-			c.Node, f.Config, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind,
+			c.Node, f.Config, c.Home, c.Admin.Socket, c.Gossip.Bind, c.Cluster.Bind, c.Admin.Bind,
 			[]string{sec.CertificateFile, sec.KeyFile, sec.CAFile, sec.GossipKeyFile},
 		}
 		if !reflect.DeepEqual(f, want) {
@@ -71,7 +71,7 @@ func TestInitWritesWhatLoads(t *testing.T) {
 			t.Errorf("storages %+v", c.Storages)
 		}
 	}
-	if files[1].Gossip != "127.0.0.1:20010" || files[1].Cluster != "127.0.0.1:20011" {
+	if files[1].Gossip != "127.0.0.1:20010" || files[1].Cluster != "127.0.0.1:20011" || files[1].Admin != "127.0.0.1:20012" {
 		t.Errorf("ports of the second node: %+v", files[1])
 	}
 	checkModes(t, filepath.Dir(files[0].Config))
@@ -147,7 +147,7 @@ func TestInitRefuses(t *testing.T) {
 		{"bad group", func(o *InitOptions) { o.Group = "a b" }, "group"},
 		{"bad profile", func(o *InitOptions) { o.Profile = "fast" }, "profile"},
 		{"negative port", func(o *InitOptions) { o.BasePort = -1 }, "base port -1"},
-		{"port too high", func(o *InitOptions) { o.BasePort = 65530 }, "choose one from 1 to 65514"},
+		{"port too high", func(o *InitOptions) { o.BasePort = 65530 }, "choose one from 1 to 65513"},
 		{"an address for one", func(o *InitOptions) { o.Nodes[1] = "n2=10.0.0.2" }, "an address to all nodes or to none"},
 		{"no address", func(o *InitOptions) { o.Nodes = []string{"n1=here"} }, `"here" is not an IP address`},
 		{"database without dsn", func(o *InitOptions) { o.Databases = []string{"hunter2"} }, "--database: want name=dsn"},

@@ -87,6 +87,7 @@ func render(p plan) string {
 	line("  gossip_key_file: %s", quote(c.Security.GossipKeyFile))
 	line("admin:")
 	line("  socket: %s", quote(c.Admin.Socket))
+	line("  bind: %s", quote(c.Admin.Bind))
 	if len(c.Databases) > 0 {
 		line("databases:")
 	}
