@@ -12,36 +12,126 @@ type Config struct {
 	Home string `yaml:"home"`
 	// Group is the name of the group that the node forms or joins. Default fencepost.
 	Group string `yaml:"group"`
-	// Role is what the node takes part in. Default core.
+	// Role is what the node takes part in: core (all), spectator (sees all and plans; makes, restores and recovers nothing),
+	// witness (only votes, for two members that need a third vote) or watchdog (only reports deaths). Default core.
 	Role Role `yaml:"role"`
 	// Labels say what this node has that not every node has: work can ask for them. At most 16; same alphabet as a
 	// database's name. Default none.
 	Labels []string `yaml:"labels"`
 	// Bootstrap are the names of the nodes that form a new group, the same list on all of
-	// them. Default: see BootstrapNodes.
+	// them. Default: this node alone when there are no seeds, nobody when there are: then it only joins.
 	Bootstrap []string `yaml:"bootstrap"`
 	// Seeds are gossip addresses (host:port) of members to join. Default none.
 	Seeds []string `yaml:"seeds"`
-	// Profile chooses all the time-outs together. Default patient.
+	// Profile chooses all the time-outs together, by how long a silent node is waited for: local 1 s, lan 3 s, wan 15 s,
+	// patient 60 s. A proven death is noticed at once in all of them. Default patient.
 	Profile Profile `yaml:"profile"`
 
-	Gossip     Port        `yaml:"gossip"`
-	Cluster    Port        `yaml:"cluster"`
-	Security   Security    `yaml:"security"`
-	Admin      Admin       `yaml:"admin"`
-	Audit      Audit       `yaml:"audit"`
-	Raft       Raft        `yaml:"raft"`
-	Evidence   Evidence    `yaml:"evidence"`
-	Recovery   Recovery    `yaml:"recovery"`
-	Backup     Backup      `yaml:"backup"`
-	Restore    Restore     `yaml:"restore"`
-	Stop       Stop        `yaml:"stop"`
-	Ledger     Ledger      `yaml:"ledger"`
+	// Gossip is who is here: UDP and TCP.
+	Gossip Port `yaml:"gossip"`
+	// Cluster is the replicated log and calls between nodes: TCP.
+	Cluster  Port     `yaml:"cluster"`
+	Security Security `yaml:"security"`
+	Admin    Admin    `yaml:"admin"`
+	Audit    Audit    `yaml:"audit"`
+	Raft     Raft     `yaml:"raft"`
+	Evidence Evidence `yaml:"evidence"`
+	Recovery Recovery `yaml:"recovery"`
+	Backup   Backup   `yaml:"backup"`
+	Restore  Restore  `yaml:"restore"`
+	Stop     Stop     `yaml:"stop"`
+	Ledger   Ledger   `yaml:"ledger"`
+	// Processors are byte filters between a database and its storages, highest precedence first. Encryption, for example:
+	//
+	//	- kind: age
+	//	  recipients: ["age1..."]
+	//	  identity_file: /etc/fencepost/restore.key
 	Processors []Processor `yaml:"processors"`
-	Databases  []Database  `yaml:"databases"`
-	Storages   []Storage   `yaml:"storages"`
-	Schedules  []Schedule  `yaml:"schedules"`
-	Retention  []Retention `yaml:"retention"`
+	// Databases are what backups are made of. For example
+	//
+	//	- name: shop
+	//	  dsn: postgres://backup@127.0.0.1:5432/shop
+	//	  scratch: false
+	//	  dir: /var/tmp
+	//	  yield: warn
+	//	  standby: prefer
+	//	  jobs: 4
+	//	  rpo: 26h
+	//	  globals: passwords
+	//	  needs: [eu]
+	Databases []Database `yaml:"databases"`
+	// Storages are places to keep backups in; `fencepost storage test NAME --config FILE` tries one. A kind refuses the keys of the
+	// others. For example
+	//
+	//	- name: disk
+	//	  kind: local
+	//	  path: /srv/backups
+	//	  min_free: 2GiB
+	//	- name: cloud
+	//	  kind: s3
+	//	  endpoint: https://s3.eu-central-1.amazonaws.com
+	//	  region: eu-central-1
+	//	  bucket: backups
+	//	  prefix: shop
+	//	  access_key: AKIA...
+	//	  secret_key: file:/etc/fencepost/s3.secret
+	//	  path_style: false
+	//	  part_size: 8MiB
+	//	  lock: {mode: governance, days: 30}
+	//	  append_only: false
+	//	- name: box
+	//	  kind: dropbox
+	//	  app_key: abc...
+	//	  refresh_token: file:/etc/fencepost/box.token
+	//	  folder: fencepost
+	//	  part_size: 8MiB
+	Storages []Storage `yaml:"storages"`
+	// Schedules are recurring work: at each occurrence one task, whichever nodes are there. The same on all nodes. For example
+	//
+	//	- name: nightly
+	//	  kind: backup
+	//	  database: shop
+	//	  storages: [disk]
+	//	  scratch: lab
+	//	  cron: "30 2 * * *"
+	//	  zone: Europe/Berlin
+	//	  missed: once
+	//	  within: 24h
+	//	  overlap: skip
+	//	  max_queued: 1
+	//	  spread: 20m
+	//	  windows: ["22:00-06:00", "sat,sun 00:00-24:00"]
+	//	  disabled: false
+	Schedules []Schedule `yaml:"schedules"`
+	// Retention is what is kept of a database; without an entry everything is. The same on all nodes. For example
+	//
+	//	- database: shop
+	//	  last: 3
+	//	  daily: 7
+	//	  weekly: 4
+	//	  monthly: 12
+	//	  max_age: 0s
+	//	  min_keep: 1
+	//	  max_percent: 25
+	//	  unverified: false
+	//	  zone: Europe/Berlin
+	Retention []Retention `yaml:"retention"`
+	// Components are autonomous components of your own: a program that is run for each item that its trigger wants, by one node at a
+	// time (`fencepost item`, `fencepost event`). The same on all nodes. For example
+	//
+	//	- name: export
+	//	  exec: /usr/local/bin/export
+	//	  args: []
+	//	  past: [received]
+	//	  future: [export]
+	//	  types: [order]
+	//	  procedure: 2
+	//	  simultaneous: 4
+	//	  every: 1m
+	//	  limit: 1h
+	//	  grace: 30s
+	//	  back_off: 1m
+	//	  quarantine_after: 5
 	Components []Component `yaml:"components"`
 	Notify     Notify      `yaml:"notify"`
 	Log        Log         `yaml:"log"`
@@ -115,7 +205,8 @@ const (
 
 // Recovery is how a dead member's work is taken over.
 type Recovery struct {
-	// Selector orders the candidates. Default rendezvous.
+	// Selector orders the candidates: rendezvous spreads a dead node's components, successor is the next in join order.
+	// Default rendezvous.
 	Selector Selector `yaml:"selector"`
 	// FenceTTL is how long a recoverer may be silent before the next one is appointed, 1s
 	// to 1h. Default 30s.
@@ -144,7 +235,7 @@ type Backup struct {
 	// RateLimit bounds the bytes per second read from one database; 0 is no limit.
 	// Default 0.
 	RateLimit ByteSize `yaml:"rate_limit"`
-	// OnFailure is what follows a reverted attempt. Default rerun.
+	// OnFailure is what follows a reverted attempt: rerun (up to MaxAttempts) or revert. Default rerun.
 	OnFailure OnFailure `yaml:"on_failure"`
 	// MaxAttempts bounds the attempts of one task, 1 to 100. Default 3.
 	MaxAttempts int `yaml:"max_attempts"`
@@ -180,9 +271,9 @@ type Stop struct {
 
 // Ledger is where tasks and backups are remembered.
 type Ledger struct {
-	// DSN is a PostgreSQL database for it, the same on all nodes and with the same user: the
-	// server itself, no connection pooler. Empty: the group keeps the ledger itself. What is
-	// in one is not in the other, so it is chosen before the first backup.
+	// DSN is a PostgreSQL database (13 or later) for it, the same on all nodes and with the same user, who may make a schema
+	// in it: the server itself, no connection pooler. Empty: the group keeps the ledger itself. What is in one is not in the
+	// other, so it is chosen before the first backup.
 	DSN DSN `yaml:"dsn"`
 }
 

@@ -3,7 +3,7 @@
 //
 // Usage:
 //
-//	fencepostd --config FILE [--no-warden] [--check]
+//	fencepostd --config FILE [--no-warden] [--check-config | --print-config]
 //
 // It runs as two processes: the warden, which only watches, and below it the node, which it starts again when it dies. What
 // the node started is dead before the next node starts. --no-warden runs the node alone. --check

@@ -119,6 +119,7 @@ type Backend struct {
 	Operator   Operator
 	Keyring    Keyring
 	Notifier   Notifier
+	Reloader   Reloader
 	Tasks      Tasks
 	Backups    Backups
 	Requests   Requests

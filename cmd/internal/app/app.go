@@ -55,9 +55,10 @@ type App struct {
 	state    string // as api.Status.State
 	work     *work  // nil until the node stands and its storages are checked
 	err      error
-	looked   bool  // it has no work to begin, and stands
-	waits    error // what a node that is not ready waits for
-	strange  error // what is wrong with the owners of its storages
+	looked   bool                       // it has no work to begin, and stands
+	reload   func() (api.Reload, error) // nil: it was not started from a file
+	waits    error                      // what a node that is not ready waits for
+	strange  error                      // what is wrong with the owners of its storages
 	shelves  map[string]api.StorageState
 	able     pipeline.Abilities
 	uncopied error // why the audit trail is not copied to its disk
@@ -424,6 +425,13 @@ func (a *App) down(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// reloadBy has operators' reloads done by reload.
+func (a *App) reloadBy(reload func() (api.Reload, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reload = reload
 }
 
 func (a *App) setState(s string) {

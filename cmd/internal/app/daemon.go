@@ -22,7 +22,9 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	file := flags.String("config", os.Getenv("FENCEPOST_CONFIG"), "the node's configuration `file`")
 	alone := flags.Bool("no-warden", false, "run the node alone, without a process that watches it and starts it again")
-	check := flags.Bool("check", false, "look whether the configuration and the files of its section security are right, and exit")
+	check := flags.Bool("check-config", false, "look whether the configuration and the files of its section security are right, and exit")
+	flags.BoolVar(check, "check", false, "the same as -check-config")
+	render := flags.Bool("print-config", false, "print the configuration as it counts, with every key explained and secrets left out, and exit")
 	show := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -41,6 +43,10 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 	cfg, err := configs.Load(*file)
 	if err != nil {
 		return complain(stderr, err, 2)
+	}
+	if *render {
+		fmt.Fprint(stdout, configs.Render(cfg))
+		return 0
 	}
 	log, _ := logger(cfg.Log, stderr)
 	warnings, err := offline.CheckSecurity(cfg, time.Now())
@@ -87,6 +93,7 @@ func serve(a *App, r *reloader, child *warden.Child) (err error) {
 	told, again := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
 	signal.Notify(again, syscall.SIGHUP)
+	a.reloadBy(r.reload)
 	if err := a.Start(context.Background()); err != nil {
 		return err
 	}
@@ -98,7 +105,7 @@ func serve(a *App, r *reloader, child *warden.Child) (err error) {
 		select {
 		case <-told:
 		case <-again:
-			r.reload()
+			_, _ = r.reload() // it has logged what there is to say
 			going = true
 		case <-a.Done():
 		case <-orphaned:

@@ -1,35 +1,74 @@
 package app
 
 import (
+	"context"
 	"io"
 	"log/slog"
-	"reflect"
+	"slices"
+	"strings"
+	"sync"
 
+	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/configs"
 )
 
-// reloader reads the configuration again on SIGHUP. What takes effect at once is the level of the log; of everything else
-// it says that a restart is needed.
+// reloadable are the keys that take effect while the node runs; what their change does is in reloader.take.
+var reloadable = []string{"log.level"}
+
+// reloader reads the configuration again on SIGHUP and when an operator asks. What takes effect at once are the keys in
+// reloadable; of all others that have changed it says that a restart is needed. Safe for concurrent use.
 type reloader struct {
-	file    string
+	file  string
+	level *slog.LevelVar
+	log   *slog.Logger
+
+	mu      sync.Mutex
 	running configs.Config // as it was when the node was started, but for what was taken over since
-	level   *slog.LevelVar
-	log     *slog.Logger
 }
 
 // reload keeps the old configuration when the new one is not valid.
-func (r *reloader) reload() {
+func (r *reloader) reload() (api.Reload, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	next, err := configs.Load(r.file)
 	if err != nil {
 		r.log.Error("app: the configuration was not read again, the old one stays", "error", err)
-		return
+		return api.Reload{}, err
 	}
+	out := api.Reload{File: r.file, Applied: []string{}, Restart: []string{}}
+	for _, path := range configs.Differences(&r.running, next) {
+		if slices.Contains(reloadable, path) {
+			out.Applied = append(out.Applied, path)
+			continue
+		}
+		out.Restart = append(out.Restart, path)
+	}
+	r.take(next)
+	r.log.Info("app: the configuration was read again", "applied", strings.Join(out.Applied, " "))
+	if len(out.Restart) > 0 {
+		r.log.Warn("app: more has changed in the configuration than can be changed while the node runs; restart it to apply the rest", "keys", strings.Join(out.Restart, " "))
+	}
+	return out, nil
+}
+
+func (r *reloader) take(next *configs.Config) {
 	setLevel(r.level, next.Log)
 	r.running.Log.Level = next.Log.Level
-	r.log.Info("app: the configuration was read again", "level", next.Log.Level)
-	if !reflect.DeepEqual(r.running, *next) {
-		r.log.Warn("app: more has changed in the configuration than can be changed while the node runs; restart it to apply the rest")
+}
+
+// Reload implements admin.Reloader.
+func (p people) Reload(context.Context) (api.Reload, error) {
+	p.a.mu.Lock()
+	reload := p.a.reload
+	p.a.mu.Unlock()
+	if reload == nil {
+		return api.Reload{}, &api.Error{Code: api.CodeUnavailable, Message: "this node was not started from a file"}
 	}
+	out, err := reload()
+	if err != nil {
+		return out, &api.Error{Code: api.CodeUsage, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Hint: "the old configuration stays"}
+	}
+	return out, nil
 }
 
 func setLevel(v *slog.LevelVar, c configs.Log) {

@@ -429,3 +429,7 @@ func (f *fake) TestNotify(_ context.Context, r api.TestNotify) ([]api.NotifyResu
 	}
 	return []api.NotifyResult{{Receiver: "chat", Problem: "POST chat.example.org: answered 403 Forbidden"}, {Receiver: "ops"}}, nil
 }
+
+func (f *fake) Reload(context.Context) (api.Reload, error) {
+	return api.Reload{File: "/etc/fencepost/node.yaml", Applied: []string{"log.level"}, Restart: []string{"raft.voters", "databases"}}, nil
+}

@@ -19,7 +19,7 @@ var once = []string{
 	"component pause", "component resume", "component run", "doctor", "env drain", "env evidence", "env fail", "env seal", "env slots", "env status",
 	"env sweep", "env verify", "event append", "event restart", "event rm", "fence lower", "fence raise", "init", "item put", "item query",
 	"keyring add", "keyring list", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node forget", "node replace",
-	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "restore", "schedule disable", "schedule enable", "schedule run",
+	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "schedule disable", "schedule enable", "schedule run",
 	"storage add", "storage adopt", "storage auth", "storage check", "storage globals", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
 	"version", "audit", "token create", "token rm", "user add", "user password", "user rm", "user set",
 }
