@@ -8,6 +8,9 @@ MAKEFLAGS += --no-print-directory
 
 GO ?= go
 KEEP ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+TARGETS ?=
 PORTABLE := windows darwin freebsd
 
 .PHONY: help
@@ -21,7 +24,19 @@ deps: ## Install PostgreSQL 15, zstd, gzip, age and iproute2 when they are missi
 .PHONY: build
 build: ## Compile fencepostd, fencepost and the demo's driver into bin/.
 	@mkdir -p bin
-	$(GO) build -o bin/ ./cmd/...
+	$(GO) build -ldflags "-X main.version=$$(.ci/version)" -o bin/ ./cmd/...
+
+.PHONY: install
+install: build ## Install programs, unit, manual pages and completions (PREFIX=/usr/local, DESTDIR= for another root); it starts nothing.
+	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) .ci/install bin
+
+.PHONY: deb
+deb: build ## Make the Debian package of this machine's architecture, in bin/.
+	@.ci/deb bin bin
+
+.PHONY: release
+release: ## Build for linux, windows and darwin (TARGETS="linux/amd64 ..." for others), with checksums, into bin/release/.
+	@.ci/release bin/release $(TARGETS)
 
 .PHONY: demo
 demo: deps build ## Kill a node in the middle of a backup and watch the backup complete (KEEP=1 leaves it up until Ctrl-C).

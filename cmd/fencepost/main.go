@@ -16,14 +16,20 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/cli"
 )
 
+// version is set by the linker.
+var version string
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Main(ctx, os.Args[1:], cli.System(version())))
+	os.Exit(cli.Main(ctx, os.Args[1:], cli.System(known())))
 }
 
-// version is what the go command wrote into the program.
-func version() string {
+// known is what the linker was told, else what the go command wrote into the program.
+func known() string {
+	if version != "" {
+		return version
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}
