@@ -120,6 +120,7 @@ type Backend struct {
 	Keyring    Keyring
 	Notifier   Notifier
 	Reloader   Reloader
+	Usage      Users
 	Tasks      Tasks
 	Backups    Backups
 	Requests   Requests

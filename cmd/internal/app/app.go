@@ -50,6 +50,7 @@ type App struct {
 	notifier *notify.Notifier // nil: there is nobody to tell
 	accounts *accounts.Accounts
 	trail    *audit.Trail
+	used     used
 
 	mu       sync.Mutex
 	state    string // as api.Status.State

@@ -53,6 +53,13 @@ func (c *groupClock) Now() time.Time {
 	return c.wall().Add(c.shift)
 }
 
+// ahead is how far this node's clock is ahead of the group's.
+func (c *groupClock) ahead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return -c.shift
+}
+
 // problem is what to tell an operator of this node's clock; empty when it is right.
 func (c *groupClock) problem() string {
 	c.mu.Lock()

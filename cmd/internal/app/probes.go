@@ -72,7 +72,7 @@ func (a *App) sample(ctx context.Context) metrics.Sample {
 	h := a.group.Health()
 	s := metrics.Sample{
 		Now: a.clock.Now(), Overview: a.seen.Get(ctx), Members: people{a}.view().Members, Tasks: map[metrics.TaskKey]int{},
-		GossipWaiting: h.GossipWaiting, GossipScore: h.GossipScore,
+		ClockAhead: a.clock.ahead(), GossipWaiting: h.GossipWaiting, GossipScore: h.GossipScore,
 		Raft: metrics.Raft{Leads: h.Leads, Term: h.Term, Last: h.Last, Commit: h.Commit, Applied: h.Applied, Snapshot: h.Snapshot},
 	}
 	if !h.Leads && !h.Contact.IsZero() {
@@ -89,6 +89,9 @@ func (a *App) sample(ctx context.Context) metrics.Sample {
 	w, err := (jobs{a}).now()
 	if err != nil {
 		return s
+	}
+	if u, err := (jobs{a}).Usage(ctx); err == nil {
+		s.Usage = u
 	}
 	if list, err := (jobs{a}).Components(ctx); err == nil {
 		s.Components = list

@@ -45,7 +45,7 @@ func TestProbes(t *testing.T) {
 	for _, want := range []string{
 		`fencepost_info{group="fencepost",node="n1",version="test"} 1`, `fencepost_members{state="ready"} 1`, "fencepost_leads 1", "fencepost_quorum 1",
 		`fencepost_component_items_total{component="backup",result="done"} 0`, `fencepost_backup_overdue{database="shop"} 0`,
-		`fencepost_storage_calls_total{call="put",result="ok",storage="a"}`, "go_goroutines",
+		`fencepost_storage_calls_total{call="put",result="ok",storage="a"}`, "go_goroutines", "fencepost_clock_offset_seconds 0", `fencepost_storage_free_bytes{storage="b"}`,
 	} {
 		if code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%d: no %s", code, want)

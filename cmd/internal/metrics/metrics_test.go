@@ -27,7 +27,13 @@ func at(after time.Duration) *time.Time {
 
 // full is a sample in which every metric has a value.
 func full() Sample {
+	left := int64(1000)
 	return Sample{
+		ClockAhead: -2 * time.Second,
+		Usage: api.Usage{
+			Storages:  []api.StorageUsage{{Storage: "disk", Bytes: 700, PerDay: 50, Free: &left}, {Storage: "nas", Bytes: 7}},
+			Databases: []api.DatabaseUsage{{Database: "shop", Bytes: 707}},
+		},
 		Now: now,
 		Overview: api.Overview{
 			Status: api.Status{Node: "n1", Group: "shop", Version: "v1", Leader: "n1", View: 7, Lease: "held", Ready: true}, Crew: api.Crew{Voters: 3, Present: 2},
@@ -92,6 +98,8 @@ func TestWhatIsScraped(t *testing.T) {
 		"fencepost_raft_term 2", "fencepost_raft_applied_index 7", `fencepost_raft_follower_behind_entries{follower="n2"} 4`,
 		`fencepost_backup_age_seconds{database="shop"} 108000`, `fencepost_backup_rpo_seconds{database="shop"} 93600`,
 		`fencepost_backup_overdue{database="shop"} 1`, `fencepost_backup_overdue{database="new"} 0`, `fencepost_backup_failed{database="shop"} 1`,
+		"fencepost_clock_offset_seconds -2", `fencepost_storage_used_bytes{storage="disk"} 700`, `fencepost_storage_free_bytes{storage="disk"} 1000`,
+		`fencepost_storage_growth_bytes{storage="disk"} 50`, `fencepost_database_used_bytes{database="shop"} 707`,
 		`fencepost_storage_up{storage="disk"} 1`, `fencepost_storage_up{storage="nas"} 0`,
 		`fencepost_closed_runs_total{evidence="refused"} 1`, `fencepost_recoveries_total{component="backup",result="released"} 1`,
 		`fencepost_close_to_fence_seconds_count{component="backup"} 1`, `fencepost_close_to_fence_seconds_sum{component="backup"} 0.007`,
@@ -102,7 +110,7 @@ func TestWhatIsScraped(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
-	for _, not := range []string{`fencepost_storage_up{storage="box"}`, `fencepost_backup_age_seconds{database="new"}`} {
+	for _, not := range []string{`fencepost_storage_up{storage="box"}`, `fencepost_backup_age_seconds{database="new"}`, `fencepost_storage_free_bytes{storage="nas"}`} {
 		if strings.Contains(text, not) {
 			t.Errorf("%s is told, and nobody knows it", not)
 		}

@@ -18,6 +18,8 @@ type Sample struct {
 	Claims     []api.Claim
 	Tasks      map[TaskKey]int // that have not ended
 	Raft       Raft
+	Usage      api.Usage
+	ClockAhead time.Duration // of the node's clock before the group's
 
 	GossipWaiting, GossipScore int
 }
@@ -79,6 +81,11 @@ func describe() descriptions {
 	d.add("backup_overdue", "1 when it is older, or there is none in time.", "database")
 	d.add("backup_failed", "1 when the newest ended attempt at a backup made none.", "database")
 	d.add("backup_size_bytes", "Size of one copy of the newest good backup.", "database")
+	d.add("clock_offset_seconds", "How far the node's clock is ahead of the group's; negative: behind.")
+	d.add("storage_used_bytes", "What lies in a storage, as far as the ledger knows.", "storage")
+	d.add("storage_free_bytes", "What is left in a storage that can tell.", "storage")
+	d.add("storage_growth_bytes", "What came into a storage less what went, a day, over the last week; 0 while too little is known.", "storage")
+	d.add("database_used_bytes", "What lies in all storages of a database.", "database")
 	d.add("storage_up", "1 when the storage answered at the last look and is the one that the group knows.", "storage")
 	return d
 }
@@ -134,6 +141,7 @@ func (w writer) group(s Sample) {
 	}
 	w.flag("quorum", o.Leader != "" && !o.Stale)
 	w.flag("leads", s.Raft.Leads)
+	w.gauge("clock_offset_seconds", s.ClockAhead.Seconds())
 	w.gauge("view_version", float64(o.View))
 	states := map[string]int{"joined": 0, "ready": 0, "suspected": 0}
 	for _, m := range s.Members {
@@ -209,6 +217,16 @@ func (w writer) databases(s Sample) {
 			w.gauge("backup_age_seconds", s.Now.Sub(*d.LastGood).Seconds(), d.Name)
 			w.gauge("backup_size_bytes", float64(d.Bytes), d.Name)
 		}
+	}
+	for _, x := range s.Usage.Storages {
+		w.gauge("storage_used_bytes", float64(x.Bytes), x.Storage)
+		w.gauge("storage_growth_bytes", float64(x.PerDay), x.Storage)
+		if x.Free != nil {
+			w.gauge("storage_free_bytes", float64(*x.Free), x.Storage)
+		}
+	}
+	for _, x := range s.Usage.Databases {
+		w.gauge("database_used_bytes", float64(x.Bytes), x.Database)
 	}
 	for _, x := range s.Overview.Storages {
 		if x.State != "unknown" {
