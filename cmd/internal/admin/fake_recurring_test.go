@@ -77,3 +77,11 @@ func (f *fake) EndClaim(_ context.Context, r api.ClaimName, quarantine bool) (ap
 func (f *fake) TestNotify(_ context.Context, r api.TestNotify) ([]api.NotifyResult, error) {
 	return []api.NotifyResult{{Receiver: r.Receiver}}, f.err
 }
+
+func (f *fake) Reload(context.Context) (api.Reload, error) {
+	return api.Reload{File: "/etc/fencepost/node.yaml"}, f.err
+}
+
+func (f *fake) Usage(context.Context) (api.Usage, error) {
+	return api.Usage{Storages: []api.StorageUsage{{Storage: "a", Bytes: 1}}}, f.err
+}

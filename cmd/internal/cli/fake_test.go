@@ -438,9 +438,9 @@ func (f *fake) Usage(context.Context) (api.Usage, error) {
 	free := int64(20 << 30)
 	return api.Usage{
 		Storages: []api.StorageUsage{
-			{Storage: "disk", Bytes: 100 << 30, Backups: 31, PerDay: 1 << 30, Free: &free, Full: before(-20 * 24 * time.Hour)},
+			{Storage: "disk", Bytes: 9 << 30, Backups: 31, PerDay: 1 << 30, Free: &free, Full: before(-20 * 24 * time.Hour)},
 			{Storage: "nas", Bytes: 5 << 30, Backups: 2, PerDay: -3 << 20},
 		},
-		Databases: []api.DatabaseUsage{{Database: "shop", Bytes: 104 << 30, Copies: 31, PerDay: 1 << 30}, {Database: "books", Bytes: 1 << 30, Copies: 2}},
+		Databases: []api.DatabaseUsage{{Database: "shop", Bytes: 9 << 30, Copies: 31, PerDay: 1 << 30}, {Database: "books", Bytes: 1 << 30, Copies: 2}},
 	}, nil
 }

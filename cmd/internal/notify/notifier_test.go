@@ -1,6 +1,7 @@
 package notify
 
 import (
+	order "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,9 @@ func (s *shelf) Load(context.Context) (State, uint64, []Pending, error) {
 	if s.down {
 		return State{}, 0, nil, errors.New("no quorum")
 	}
-	out := slices.SortedFunc(maps.Values(s.pending), func(a, b Pending) int { return a.Message.At.Compare(b.Message.At) })
+	out := slices.SortedFunc(maps.Values(s.pending), func(a, b Pending) int {
+		return order.Or(a.Message.At.Compare(b.Message.At), strings.Compare(a.ID(), b.ID()))
+	})
 	return s.state, s.version, out, nil
 }
 
@@ -187,7 +190,7 @@ func TestOncePerEventInTheGroup(t *testing.T) {
 func TestReceiversThatAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{teller: "n1", store: &shelf{pending: map[string]Pending{}}}
-		w.set(alarm("failed", "shop"))
+		w.set(alarm("failed", "shop"), alarm("clock", "n1"))
 		chat, pager := &box{name: "chat"}, &box{name: "pager", fail: errors.New("answered 500")}
 		if err := w.store.Update(t.Context(), Pending{Receiver: "gone", Message: sample()}); err != nil {
 			t.Fatal(err)
@@ -197,7 +200,7 @@ func TestReceiversThatAreAway(t *testing.T) {
 		defer n.Stop()
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if len(chat.all()) != 1 {
+		if len(chat.all()) != 2 { // a message for each cause
 			t.Errorf("%q", chat.all())
 		}
 		pager.mu.Lock()
@@ -223,6 +226,25 @@ func TestReceiversThatAreAway(t *testing.T) {
 		synctest.Wait()
 		if p := n.Problems(); len(p) != 0 || len(pager.all()) == 0 {
 			t.Errorf("%v, %q", p, pager.all())
+		}
+	})
+}
+
+// TestWhoMayNotTellsNothing: it does not even note what it sees.
+func TestWhoMayNotTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{teller: "n1", store: &shelf{pending: map[string]Pending{}}}
+		w.set(alarm("failed", "shop"))
+		chat := &box{name: "chat"}
+		n := w.node("n2", chat)
+		n.Start(t.Context())
+		defer n.Stop()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		if len(chat.all()) != 0 || w.store.version != 0 {
+			t.Errorf("%q was told, state %d", chat.all(), w.store.version)
 		}
 	})
 }

@@ -93,6 +93,9 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		{"another's", func(f *Facts) {
 			f.Others = []api.Alarm{{Kind: "clock", About: "n2", Severity: api.Warning, From: "n2"}}
 		}, api.HealthWarned, []string{"warning clock/n2"}},
+		{"told twice", func(f *Facts) {
+			f.Others = []api.Alarm{{Kind: "clock", About: "n2", Severity: api.Warning}, {Kind: "clock", About: "n2", Severity: api.Warning}}
+		}, api.HealthWarned, []string{"warning clock/n2"}},
 		{"twice", func(f *Facts) {
 			f.Status.Leader, f.View.Stale, f.Status.Lease = "", true, "expired"
 		}, api.HealthNoQuorum, []string{"critical quorum/shop", "critical lease/n1"}},
