@@ -106,7 +106,7 @@ schedules:
 retention:
   - {database: shop, last: 1, hourly: 2, daily: 3, weekly: 4, monthly: 5, yearly: 6, max_age: 1h, min_keep: 2, max_percent: 50, unverified: true, zone: UTC}
 components:
-  - {name: export, exec: /bin/x, args: [a], past: [p], past_failed: [q], future: [f], old: [o], types: [t], procedure: 1, simultaneous: 3, every: 2s, limit: 3s, grace: 4s, back_off: 5s, quarantine_after: 6}
+  - {name: export, exec: /bin/x, args: [a], past: [p], past_failed: [q], future: [f], old: [o], types: [t], procedure: 1, simultaneous: 3, every: 2s, limit: 3s, grace: 4s, back_off: 5s, quarantine_after: 6, orphans: adopt}
 log: {level: debug, format: json}
 `)
 	if err != nil {
@@ -150,7 +150,7 @@ log: {level: debug, format: json}
 		Retention: []Retention{{"shop", 1, 2, 3, 4, 5, 6, time.Hour, 2, 50, true, "UTC"}},
 		Components: []Component{{
 			"export", "/bin/x", []string{"a"}, []string{"p"}, []string{"q"}, []string{"f"}, []string{"o"}, []string{"t"}, 1, 3,
-			2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6,
+			2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6, OrphansAdopt,
 		}},
 		Notify: Default().Notify,
 		Log:    Log{"debug", "json"},

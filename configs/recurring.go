@@ -93,10 +93,22 @@ type Component struct {
 	BackOff time.Duration `yaml:"back_off"`
 	// QuarantineAfter is how many failures in a row an item may have before it waits for an operator, 1 to 1000. Default 5.
 	QuarantineAfter int `yaml:"quarantine_after"`
+	// Orphans says what becomes of the items that a dead run was at work on: "free" (default: for whichever node comes
+	// next, in their order) or "adopt" (worked on again at once, where the run is recovered).
+	Orphans Orphans `yaml:"orphans"`
 }
+
+// Orphans is what becomes of the items that a dead run was at work on.
+type Orphans string
+
+// What may become of them.
+const (
+	OrphansFree  Orphans = "free"
+	OrphansAdopt Orphans = "adopt"
+)
 
 func (c *Component) setDefaults(string) {
 	*c = Component{
-		Procedure: 2, Simultaneous: 1, Every: time.Minute, Limit: time.Hour, Grace: 30 * time.Second, BackOff: time.Minute, QuarantineAfter: 5,
+		Procedure: 2, Simultaneous: 1, Every: time.Minute, Limit: time.Hour, Grace: 30 * time.Second, BackOff: time.Minute, QuarantineAfter: 5, Orphans: OrphansFree,
 	}
 }

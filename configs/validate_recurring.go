@@ -7,7 +7,7 @@ import (
 )
 
 // ownComponents are the names of the daemon's own components.
-var ownComponents = []string{"backup", "restore", "delete", "verify", "replicate", "schedule", "prune", "clock", "claims"}
+var ownComponents = []string{"backup", "restore", "delete", "verify", "replicate", "schedule", "prune", "sweep", "tidy", "clock", "claims"}
 
 func (c *Config) database(ps *problems, at, name string, scratch bool) {
 	i := slices.IndexFunc(c.Databases, func(d Database) bool { return d.Name == name })
@@ -93,5 +93,8 @@ func (c *Config) checkComponents(ps *problems) {
 		checkDuration(ps, at+".grace", h.Grace, time.Second, time.Hour)
 		checkDuration(ps, at+".back_off", h.BackOff, time.Second, 6*time.Hour)
 		checkRange(ps, at+".quarantine_after", h.QuarantineAfter, 1, 1000)
+		if h.Orphans != OrphansFree && h.Orphans != OrphansAdopt {
+			ps.add(at+".orphans", "is %q, want free or adopt", h.Orphans)
+		}
 	}
 }

@@ -55,8 +55,6 @@ type Config struct {
 	RetryAfter time.Duration
 	// ErrorsEvery is how often failures that were noted are looked for; default 1 min.
 	ErrorsEvery time.Duration
-	// SweepEvery is how often what cannot count any more is removed from the storages; default 1 h.
-	SweepEvery time.Duration
 	// Retention are the policies by database: a delete that retention has planned asks its policy again.
 	Retention map[string]retention.Policy
 	// Signer signs manifests; nil leaves them unsigned, as a node without a group does.
@@ -103,7 +101,6 @@ func (c *Config) complete() error {
 	orDefault(&c.ProgressEvery, 2*time.Second)
 	orDefault(&c.RetryAfter, 5*time.Second)
 	orDefault(&c.ErrorsEvery, time.Minute)
-	orDefault(&c.SweepEvery, time.Hour)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

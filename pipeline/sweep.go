@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -17,9 +19,18 @@ const tombstoneFor = 8 * 24 * time.Hour
 // Sweep removes what cannot count any more (PROTOCOL.md 28): under each backup that has an entry, the data of every
 // token below the entry's, and of gone ones the entry's too, and tombstones of such tokens that are older than eight
 // days; and in each storage uploads that were begun that long ago. It needs no claim: tokens of entries only grow, so
-// what it removes is garbage for good. Backups without an entry are not touched. The Worker calls it each
-// Config.SweepEvery; it may be called at any time. In an append-only storage it removes nothing but unfinished uploads.
+// what it removes is garbage for good. Backups without an entry are not touched. The component sweep does it storage by
+// storage (Housekeeper); it may be called at any time. In an append-only storage it removes nothing but unfinished uploads.
 func (w *Worker) Sweep(ctx context.Context) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(w.cfg.Catalog.Storages)) {
+		errs = append(errs, w.sweepStorage(ctx, name))
+	}
+	return errors.Join(errs...)
+}
+
+// sweepStorage sweeps one storage.
+func (w *Worker) sweepStorage(ctx context.Context, name string) error {
 	var entries []ledger.Backup
 	for _, s := range []ledger.BackupState{ledger.BackupCreating, ledger.BackupCompleted, ledger.BackupGone} {
 		list, err := w.cfg.Ledger.Backups(ctx, ledger.BackupFilter{State: s})
@@ -28,17 +39,16 @@ func (w *Worker) Sweep(ctx context.Context) error {
 		}
 		entries = append(entries, list...)
 	}
+	st := w.cfg.Catalog.Storages[name]
 	var errs []error
-	for name, st := range w.cfg.Catalog.Storages {
-		for _, b := range entries {
-			if err := w.sweepBackup(ctx, st, b); err != nil {
-				errs = append(errs, fmt.Errorf("sweep backup %s: %w", b.ID, &storageError{name: name, err: err}))
-				break // the storage is away: the next sweep goes on
-			}
+	for _, b := range entries {
+		if err := w.sweepBackup(ctx, st, b); err != nil {
+			errs = append(errs, fmt.Errorf("sweep backup %s: %w", b.ID, &storageError{name: name, err: err}))
+			break // the storage is away: the next sweep goes on
 		}
-		if err := w.sweepUploads(ctx, st); err != nil {
-			errs = append(errs, fmt.Errorf("sweep uploads: %w", &storageError{name: name, err: err}))
-		}
+	}
+	if err := w.sweepUploads(ctx, st); err != nil {
+		errs = append(errs, fmt.Errorf("sweep uploads: %w", &storageError{name: name, err: err}))
 	}
 	return errors.Join(errs...)
 }
@@ -95,16 +105,4 @@ func (w *Worker) sweepBackup(ctx context.Context, st storage.Storage, b ledger.B
 		}
 	}
 	return nil
-}
-
-// sweepLoop sweeps at intervals until ctx ends.
-func (w *Worker) sweepLoop(ctx context.Context) {
-	for pause(ctx, w.cfg.SweepEvery) == nil {
-		if w.cfg.Gate.Self().Run == "" {
-			continue
-		}
-		if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
-			w.cfg.Logger.WarnContext(ctx, "sweep not finished", "err", err)
-		}
-	}
 }

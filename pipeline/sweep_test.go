@@ -109,11 +109,10 @@ func TestRefusedAbortIsNoFailureOfABackup(t *testing.T) {
 func TestSweepOfGoneBackups(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.server.onWrite = func(_ context.Context, _ string, _ int64) error { return errBoom }
-		r.start("n1", nil, nil)
+		n := r.start("n1", nil, nil)
 		task := r.awaitState(r.backup("all").ID, ledger.Failed)
 		r.put("two", ObjectPath(task.Backup, task.Token, "data"))
-		timer := time.NewTimer(2 * time.Hour)
-		<-timer.C
+		r.must(n.w.Sweep(r.Context()))
 		r.wantObjects("two")
 	})
 }

@@ -24,7 +24,7 @@ type Worker struct {
 	base    context.Context // ends when everything must end; of Start
 	endBase context.CancelFunc
 	loops   sync.WaitGroup
-	endLoop context.CancelFunc // ends the sweeps
+	endLoop context.CancelFunc // ends what looks for more to do
 	running map[string]context.CancelCauseFunc
 	waiting map[string]context.CancelFunc // adopted tasks without a place yet: has one go on without
 	due     map[string]dueAt              // tasks that failed for a passing reason, or are stray: when this node may try again
@@ -135,7 +135,6 @@ func (w *Worker) Start(ctx context.Context) error {
 	w.endLoop = endLoop
 	w.loops.Go(func() { w.relay(loop) })
 	w.loops.Go(func() { w.watchCancels(w.base) })
-	w.loops.Go(func() { w.sweepLoop(loop) })
 	w.loops.Go(func() { w.watchErrors(loop) })
 	for _, r := range w.runners {
 		if err := r.Start(w.base); err != nil {

@@ -93,7 +93,10 @@ func (o *observer) applied(n *Node, index uint64, m *state.Machine, changes []st
 	close(o.news)
 	o.news = make(chan struct{})
 	o.follow(n, index, m, changes == nil)
-	hash := m.Hash()
+	var hash [32]byte
+	if index%max(o.w.opts.hashes, 1) == 0 {
+		hash = m.Hash()
+	}
 	at := place{string(m.ClusterID()), index}
 	known, seen := o.entries[at]
 	switch {
@@ -104,6 +107,7 @@ func (o *observer) applied(n *Node, index uint64, m *state.Machine, changes []st
 		o.judge(m)
 		o.leaders[n] = time.Now()
 		o.take(n, changes)
+		o.tell(index, changes)
 	}
 }
 

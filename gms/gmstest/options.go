@@ -18,6 +18,8 @@ type options struct {
 	secure   bool
 	config   []func(node string, c *gms.Config)
 	app      []func(n *Node) (stop func(), err error)
+	facts    []func(Fact)
+	hashes   uint64
 }
 
 // WithConfig changes the configuration of every node that is started, restarts included. The default is a core member with
@@ -33,6 +35,12 @@ func WithConfig(change func(node string, c *gms.Config)) Option {
 // must return soon, so actions must end when their contexts do.
 func WithApp(start func(n *Node) (stop func(), err error)) Option {
 	return func(o *options) { o.app = append(o.app, start) }
+}
+
+// WithSparseHashes has the replicas' states compared at each n-th entry only, for worlds whose state is large: to hash it
+// takes the more time the more there is in it. Default: at each entry.
+func WithSparseHashes(n uint64) Option {
+	return func(o *options) { o.hashes = n }
 }
 
 // WithSecurity gives every node a certificate of one authority and a gossip key.

@@ -11,15 +11,35 @@
 //	err = r.Start(ctx)            // ticks each minute, with jitter, until Stop
 //	tick := r.RunOnce(ctx)        // or one tick, like cron would; os.Exit(int(tick.Code()))
 //
-// # A tick
+// # Procedure 1 (One)
 //
-//	standing → fence → run lock → POLL LOCK ┬ query → order → try claims ┬ unlock → children → run lock back
-//	                                        └ not within PollWait: busy  └ room or time is used up
+//	                 ┌ paused ── busy (3)      ┌ held ── busy (3)        ┌ not within PollWait ── busy (3)
+//	standing ──── fence ──────────────── run lock ──────────────── POLL LOCK
+//	  └ no: lease lost (4)            (one for each place)               │
+//	                                                                   query, order
+//	                                                                     │
+//	                                                  ┌─ held by another ── try the next item
+//	                                                  └──────────────────┤
+//	                                                                   ONE claim, or none free
+//	                                                                     │
+//	     run lock back ── tell ── release ── store ── work ── re-validate ── POLL LOCK BACK
 //
-// Procedure 1 (One) claims the first free item; call it three times for three, SimultaneousProcesses go on at once on a
-// node. Procedure 2 (Many) claims items until there are SimultaneousProcesses children, starts all, and waits for all;
-// its run lock keeps a second tick from starting on the node meanwhile. In both the poll lock is short: nothing is worked
-// on under it, claims are only tried, never waited for, and no more are made than can start now.
+// It claims the first free item; call it three times for three: SimultaneousProcesses ticks go on at once on a node, each
+// under a run lock of its own.
+//
+// # Procedure 2 (Many)
+//
+//	standing ── fence ── run lock ── POLL LOCK ── query, order ─┬─ try a claim ──┬─ had: a child is made ─┬─ room: next item
+//	                  (one for the node)                        └────────────────┘                        │
+//	                                                                     no room, no item, or PollHold over
+//	                                                                                                      │
+//	                     ┌─ child: re-validate ── work ── store ── release ─┐                             │
+//	  run lock back ── all have ended ─ child: …                            ├────────────── POLL LOCK BACK ┘
+//	                     └─ child: …                                        ┘
+//
+// It claims items until there are SimultaneousProcesses children, starts all, and waits for all; its run lock keeps a second
+// tick from starting on the node meanwhile. In both the poll lock is short: nothing is worked on under it, claims are only
+// tried, never waited for, and no more are made than can start now.
 //
 // # An item
 //
@@ -34,6 +54,9 @@
 // proven to have ended. While the group is out of reach a result waits; when the run of the claim has been closed it is
 // dropped, and what became of the item is the business of recovery. A result that the store refuses for good is replaced
 // by a failure that says so.
+//
+// An operator gets a claim back with Yield: the work ends as at Stop, and only then is the item free. Resume works on an
+// item that a recovery has adopted from a dead run.
 //
 // # Fairness
 //

@@ -197,7 +197,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.cancel = cancel
 	a.setState("joining")
 	a.joining.Go(func() { a.watch(run) })
-	a.joining.Go(func() { a.tidy(run) })
+	a.joining.Go(func() { a.lookAfter(run) })
 	a.joining.Go(func() { a.tellAlarms(run) })
 	a.joining.Go(func() { a.countRecoveries(run) })
 	a.joining.Go(func() { a.copyTrail(run) })
@@ -243,9 +243,12 @@ func (a *App) join(ctx context.Context) error {
 	}
 	a.onStop("worker", func(context.Context) error { w.worker.Stop(); return nil })
 	for _, c := range a.components() {
-		act := b.recoverItems
-		if ofTasks(c) {
+		act := b.freeItems
+		switch {
+		case ofTasks(c):
 			act = b.recover
+		case a.adopts(c):
+			act = b.adoptItems
 		}
 		if err := a.router.AddRecoveryFactory(c, signals.HandleRecovery(act)); err != nil {
 			return err
@@ -326,12 +329,13 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		return nil, nil, err
 	}
 	high := &raiser{cluster: a.group.ClusterID, storages: a.opened.storages}
-	b := &bridge{group: a.group, manager: a.manager, ledger: led, granted: high.raise, log: a.log}
+	b := &bridge{group: a.group, manager: a.manager, ledger: led, granted: high.raise, log: a.log, runner: a.runnerOf}
 	c := a.cfg
 	w := &work{ledger: led, stores: cat.Storages, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
 	if w.items, err = itemsOf(led, func() string { return b.Self().Run }); err != nil {
 		return nil, nil, err
 	}
+	b.items = w.items
 	policies, err := policiesOf(c)
 	if err != nil {
 		return nil, nil, err

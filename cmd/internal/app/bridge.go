@@ -25,6 +25,9 @@ type bridge struct {
 	granted func(ctx context.Context, token uint64) error // told of each token before it is used
 	log     *slog.Logger
 
+	items  component.Items                          // of the components that work on items
+	runner func(component string) *component.Runner // of this node; nil: none, or not yet
+
 	mu    sync.Mutex
 	seats map[string]bool      // run locks that are held
 	lost  map[uint64]time.Time // claims of this run that nobody here works on: since when, by token

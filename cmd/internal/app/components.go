@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,13 +16,12 @@ import (
 	ledgerdb "github.com/fencepost/fencepost/pipeline/ledger/postgres"
 	"github.com/fencepost/fencepost/pipeline/retention"
 	"github.com/fencepost/fencepost/pipeline/schedule"
-	"github.com/fencepost/fencepost/signals"
 )
 
 // components are the recovery components of this daemon, named like the work they do: those of the tasks, those that plan
-// tasks, and the host's own.
+// tasks, those that clean up, and the host's own.
 func (a *App) components() []string {
-	names := append(pipeline.Components(), pipeline.ScheduleComponent, pipeline.PruneComponent)
+	names := append(pipeline.Components(), pipeline.ScheduleComponent, pipeline.PruneComponent, pipeline.SweepComponent, pipeline.TidyComponent)
 	for _, c := range a.cfg.Components {
 		names = append(names, c.Name)
 	}
@@ -46,9 +44,10 @@ type itemComponent struct {
 	name  string
 	begin func(ctx context.Context) error
 	cfg   component.Config
+	timed bool // a change of the ledger makes nothing more to do
 }
 
-// itemComponents are those of this node: the scheduler's, the pruner's, the host's.
+// itemComponents are those of this node: the scheduler's, the pruner's, the housekeeper's, the host's.
 func (a *App) itemComponents(w *work) ([]itemComponent, error) {
 	jobs, err := jobsOf(a.cfg)
 	if err != nil {
@@ -65,8 +64,12 @@ func (a *App) itemComponents(w *work) ([]itemComponent, error) {
 		return nil, err
 	}
 	list := []itemComponent{
-		{pipeline.ScheduleComponent, w.scheduler.Begin, w.scheduler.Component()},
-		{pipeline.PruneComponent, w.pruner.Begin, w.pruner.Component()},
+		{name: pipeline.ScheduleComponent, begin: w.scheduler.Begin, cfg: w.scheduler.Component()},
+		{name: pipeline.PruneComponent, begin: w.pruner.Begin, cfg: w.pruner.Component()},
+	}
+	keeper := pipeline.NewHousekeeper(w.worker, w.items)
+	for _, c := range keeper.Components() {
+		list = append(list, itemComponent{c.Component, keeper.Begin, c, true})
 	}
 	for _, c := range a.cfg.Components {
 		list = append(list, hostComponent(c, w.items, a))
@@ -80,7 +83,7 @@ func hostComponent(c configs.Component, items component.Items, a *App) itemCompo
 	if c.Procedure == 1 {
 		procedure = component.One
 	}
-	return itemComponent{c.Name, func(context.Context) error { return nil }, component.Config{
+	return itemComponent{name: c.Name, begin: func(context.Context) error { return nil }, cfg: component.Config{
 		Component: c.Name, Procedure: procedure, SimultaneousProcesses: c.Simultaneous, Every: c.Every, Limit: c.Limit, Grace: c.Grace, Peek: true,
 		Trigger: component.Trigger{
 			Past: c.Past, PastFailed: c.PastFailed, Future: c.Future, Old: c.Old, Types: c.Types,
@@ -114,7 +117,9 @@ func (a *App) startItemComponents(ctx context.Context, w *work, b *bridge) error
 		}
 		r.Wake()
 		w.runners[c.name], w.triggers[c.name] = r, cfg.Triggers()
-		own = append(own, r)
+		if !c.timed {
+			own = append(own, r)
+		}
 		a.onStop("component "+c.name, func(ctx context.Context) error {
 			grace, cancel := context.WithTimeout(ctx, a.cfg.Stop.Grace)
 			defer cancel()
@@ -205,40 +210,6 @@ func policiesOf(c configs.Config) (map[string]retention.Policy, error) {
 		out[r.Database] = p
 	}
 	return out, nil
-}
-
-// recoverItems is the action for components whose items the ledger keeps: what the dead run had begun is shut out and
-// forgotten, and its items are for whoever comes next.
-func (b *bridge) recoverItems(ctx context.Context, s signals.FailureRecoverySignal) error {
-	a := s.Appointment()
-	fence, err := s.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	ctx = fence.Context()
-	shut := ledger.Fence{Component: a.Component, Node: a.Node, Run: a.Run, Token: fence.Token()}
-	if err := b.ledger.ShutOut(ctx, shut); err != nil {
-		return fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
-	}
-	orphans, err := fence.Orphans(ctx)
-	if err != nil {
-		return err
-	}
-	for _, o := range orphans {
-		err := fence.End(ctx, o.Claim, signals.Free)
-		if errors.Is(err, signals.ErrPoison) {
-			b.log.Error("app: an item has cost its node its life too often and is set aside", "component", a.Component, "item", o.Item, "times", o.Orphanings)
-			err = fence.End(ctx, o.Claim, signals.Quarantine)
-		}
-		if err != nil {
-			return fmt.Errorf("free %s: %w", o.Item, err)
-		}
-	}
-	if err := s.Release(ctx); err != nil {
-		return err
-	}
-	b.log.Info("app: recovered", "recovers", a.Component, "node", a.Node, "freed", len(orphans), "token", fence.Token())
-	return nil
 }
 
 // ofTasks tells whether a component does tasks.
