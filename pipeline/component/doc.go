@@ -13,33 +13,42 @@
 //
 // # Procedure 1 (One)
 //
-//	                 ┌ paused ── busy (3)      ┌ held ── busy (3)        ┌ not within PollWait ── busy (3)
-//	standing ──── fence ──────────────── run lock ──────────────── POLL LOCK
-//	  └ no: lease lost (4)            (one for each place)               │
-//	                                                                   query, order
-//	                                                                     │
-//	                                                  ┌─ held by another ── try the next item
-//	                                                  └──────────────────┤
-//	                                                                   ONE claim, or none free
-//	                                                                     │
-//	     run lock back ── tell ── release ── store ── work ── re-validate ── POLL LOCK BACK
+//	STANDS ───────── the run is not held, or was closed ──────────────────────── lease lost (4)
+//	  │ paused, or the node's last run is being recovered ────────────────────── busy (3)
+//	RUN LOCK ─────── all places of the node are taken ────────────────────────── busy (3)
+//	  │
+//	POLL LOCK ────── not within PollWait ─────────────────────────────────────── busy (3)
+//	  │ query, order ── the index does not answer ────────────────────────────── could not run (2)
+//	  │ try ─┬─ another holds the item: the next one
+//	  │      └─ no item is left: nothing to do
+//	ONE CLAIM
+//	  │ poll lock back
+//	WORKS ────────── as below
+//	  │ run lock back
+//	TELLS ────────── done (0), failed (1), could not run (2), lease lost (4), not proven stopped (5)
 //
-// It claims the first free item; call it three times for three: SimultaneousProcesses ticks go on at once on a node, each
+// It claims the first free item. Call it three times for three: SimultaneousProcesses ticks go on at once on a node, each
 // under a run lock of its own.
 //
 // # Procedure 2 (Many)
 //
-//	standing ── fence ── run lock ── POLL LOCK ── query, order ─┬─ try a claim ──┬─ had: a child is made ─┬─ room: next item
-//	                  (one for the node)                        └────────────────┘                        │
-//	                                                                     no room, no item, or PollHold over
-//	                                                                                                      │
-//	                     ┌─ child: re-validate ── work ── store ── release ─┐                             │
-//	  run lock back ── all have ended ─ child: …                            ├────────────── POLL LOCK BACK ┘
-//	                     └─ child: …                                        ┘
+//	STANDS, RUN LOCK, POLL LOCK ── as above, with one run lock for the node
+//	  │ query, order
+//	  │ try ─┬─ another holds the item: the next one
+//	  │      ├─ claimed: a child is made; while there are fewer than SimultaneousProcesses, the next one
+//	  │      └─ no item is left, no room, or PollHold is over
+//	CHILDREN
+//	  │ poll lock back
+//	ALL WORK ─┬─ child: works as below, and releases its item at its own end
+//	          ├─ child
+//	          └─ child
+//	  │ the last one has ended
+//	  │ run lock back
+//	TELLS ────────── one report of all
 //
-// It claims items until there are SimultaneousProcesses children, starts all, and waits for all; its run lock keeps a second
-// tick from starting on the node meanwhile. In both the poll lock is short: nothing is worked on under it, claims are only
-// tried, never waited for, and no more are made than can start now.
+// Its run lock keeps a second tick from starting on the node before the last child has ended. In both procedures the poll
+// lock is short: nothing is worked on under it, claims are only tried, never waited for, and no more are made than can start
+// now.
 //
 // # An item
 //
