@@ -50,7 +50,7 @@ func TestTimeLimitByItself(t *testing.T) {
 			}
 		}
 		r.start("n1", func(c *Config) { // looks seldom, so that days are short
-			c.PollEvery, c.ProgressEvery, c.ErrorsEvery, c.SweepEvery = time.Hour, time.Hour, time.Hour, time.Hour
+			c.PollEvery, c.ProgressEvery, c.ErrorsEvery = time.Hour, time.Hour, time.Hour
 		}, nil)
 		hangs(24 * time.Hour)
 
