@@ -43,6 +43,7 @@ type App struct {
 	times   *times
 	clock   *groupClock
 	ticks   ticks
+	own     []component.Config // of the host, in Go; AddComponent
 	seen    *overview.Keeper
 
 	registry *prometheus.Registry

@@ -25,6 +25,9 @@ func (a *App) components() []string {
 	for _, c := range a.cfg.Components {
 		names = append(names, c.Name)
 	}
+	for _, c := range a.own {
+		names = append(names, c.Component)
+	}
 	return names
 }
 
@@ -72,13 +75,30 @@ func (a *App) itemComponents(w *work) ([]itemComponent, error) {
 		list = append(list, itemComponent{c.Component, keeper.Begin, c, true})
 	}
 	for _, c := range a.cfg.Components {
-		list = append(list, hostComponent(c, w.items, a))
+		list = append(list, hostComponent(c, a.indexFor(w, c.Types, c.Past), w.items, a))
+	}
+	for _, c := range a.own {
+		c.Index, c.Store, c.Now = a.indexFor(w, c.Trigger.Types, c.Trigger.Past), w.items, a.clock.Now
+		list = append(list, itemComponent{name: c.Component, begin: func(context.Context) error { return nil }, cfg: c})
 	}
 	return list, nil
 }
 
+// AddComponent adds a component of the host's own, written in Go: name, trigger and worker are its, the node's side of the
+// configuration is filled in. It is the same on all nodes, like those of the configuration file. Called before Start.
+func (a *App) AddComponent(c component.Config) { a.own = append(a.own, c) }
+
+// indexFor is the index of a component whose trigger names these types and past events: the items of the ledger, with the
+// completed backups among them where they are asked for.
+func (a *App) indexFor(w *work, types, past []string) component.Index {
+	if slices.Contains(types, pipeline.BackupItem) || slices.Contains(past, pipeline.BackupItem) {
+		return pipeline.BackupItems{Items: w.items, Ledger: w.ledger}
+	}
+	return w.items
+}
+
 // hostComponent is one of the host's own, whose work is a program.
-func hostComponent(c configs.Component, items component.Items, a *App) itemComponent {
+func hostComponent(c configs.Component, index component.Index, items component.Items, a *App) itemComponent {
 	procedure := component.Many
 	if c.Procedure == 1 {
 		procedure = component.One
@@ -90,7 +110,7 @@ func hostComponent(c configs.Component, items component.Items, a *App) itemCompo
 		},
 		Worker:   component.Exec{Path: c.Exec, Args: c.Args, Logger: a.log},
 		Fairness: component.Fairness{BackOff: c.BackOff, MaxBackOff: max(6*time.Hour, c.BackOff), QuarantineAfter: c.QuarantineAfter},
-		Index:    items, Store: items, Now: a.clock.Now,
+		Index:    index, Store: items, Now: a.clock.Now,
 	}}
 }
 
