@@ -290,10 +290,18 @@ func triggersMeanWhatMatchSays(t *testing.T, b Bench) {
 		return out
 	}
 	found := 0
+	someItems := func() (list []string) {
+		if rnd.IntN(4) == 0 {
+			for range 1 + rnd.IntN(20) {
+				list = append(list, all[rnd.IntN(len(all))].ID)
+			}
+		}
+		return list
+	}
 	for range 150 {
 		q := component.Query{Component: "me", At: moment(), Limit: 1 + rnd.IntN(70)}
 		for range 1 + rnd.IntN(2) {
-			q.Triggers = append(q.Triggers, component.Trigger{Past: some(), PastFailed: some(), Future: some(), Old: some(), Types: some()})
+			q.Triggers = append(q.Triggers, component.Trigger{Past: some(), PastFailed: some(), Future: some(), Old: some(), Types: some(), Items: someItems()})
 		}
 		got, err := b.Items.Query(t.Context(), q)
 		must(t, err)
