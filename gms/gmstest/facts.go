@@ -9,10 +9,10 @@ import (
 
 // Fact is one effect of an entry of the group's log, for tests that look at the order in which things really happened.
 type Fact struct {
-	Index uint64
-	Kind  FactKind
-	Run   string // of locks and claims: the holder's
-	Token uint64 // of locks and claims
+	Index uint64   // of the entry
+	Kind  FactKind // which of the other fields mean something
+	Run   string   // of locks and claims: the holder's
+	Token uint64   // of locks and claims
 
 	Lock            string // name
 	Component, Item string // of claims
@@ -24,12 +24,12 @@ type FactKind int
 
 // Kinds of facts.
 const (
-	LockGranted FactKind = iota
-	LockFreed
-	ClaimGranted
-	ClaimAdopted
-	ClaimEnded // quarantined claims, too
-	CachePut
+	LockGranted  FactKind = iota // a poll lock is held from here on
+	LockFreed                    // unlocked, expired, or its holder's run closed
+	ClaimGranted                 // somebody may work on the item
+	ClaimAdopted                 // an orphan is its recoverer's
+	ClaimEnded                   // the item is free, or quarantined
+	CachePut                     // an entry of the state cache was written
 )
 
 // WithFacts has a function be told of each fact, once, in the order of the log. It is called under locks: it must return at
