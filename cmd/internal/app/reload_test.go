@@ -32,6 +32,7 @@ func TestReload(t *testing.T) {
 	r := &reloader{file: file, running: *running, level: level, log: log}
 	c := config(t)
 	a, _ := start(t, c)
+	ready(t, a) // what changes something is noted in the audit trail, which the group keeps
 	client := api.NewClient(c.Admin.Socket)
 	defer client.Close()
 	if _, err := client.Reload(t.Context()); err == nil {
