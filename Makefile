@@ -68,8 +68,8 @@ fmt: ## Format all Go files.
 
 .PHONY: bench
 bench: deps ## Measure from kill -9 of a node, and of the leader, until the fence on it is raised; on a machine that does nothing else.
-	go test -run none -bench KilledNode -benchtime 50x ./cmd/internal/e2e
-	go test -run none -bench KilledLeader -benchtime 20x ./cmd/internal/e2e
+	go test -run none -bench KilledNode -benchtime 200x -timeout 60m ./cmd/internal/e2e
+	go test -run none -bench KilledLeader -benchtime 100x -timeout 60m ./cmd/internal/e2e
 
 .PHONY: generate
 generate: ## Write the protobuf code of gms/internal/wire anew, with the generators pinned in go.mod.
