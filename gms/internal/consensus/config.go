@@ -44,8 +44,8 @@ type Timing struct {
 	// LeaderLeaseTimeout is how long a leader stays one without hearing from a majority; default two thirds of
 	// HeartbeatTimeout, and not above it.
 	LeaderLeaseTimeout time.Duration
-	// CommitTimeout is how late an idle follower learns of the last commit at worst (twice this); default 1 s. A
-	// barrier after an isolated commit makes it quicker in nearly all cases.
+	// CommitTimeout is how late an idle follower learns of the last commit at worst (twice this); default 1 s. It is told
+	// at once, so that this counts when the word was lost.
 	CommitTimeout time.Duration
 	// RPCTimeout bounds one call between two nodes; default four times HeartbeatTimeout, at least 1 s.
 	RPCTimeout time.Duration

@@ -231,7 +231,7 @@ func others(all []string, one string) []string {
 	return rest
 }
 
-// settle lets the barrier after the last commit reach every log: a node whose log is shorter would not be elected.
+// settle lets the last entry reach every log: a node whose log is shorter would not be elected.
 func settle() { advance(50 * time.Millisecond) }
 
 // advance lets time pass in a bubble.

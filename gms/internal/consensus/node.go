@@ -26,7 +26,7 @@ type Node struct {
 	watch   *stallWatch
 	lead    *leadership
 	verify  *verifier
-	flush   *flusher
+	notices *notices
 	configs configIndex
 
 	mu      sync.Mutex // guards the life below
@@ -62,7 +62,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n.watch = newStallWatch(cfg.Timing.StallLimit, n.onStall)
 	n.verify = &verifier{node: n}
-	n.flush = &flusher{node: n, dirty: make(chan struct{}, 1)}
+	n.notices = &notices{node: n, committed: make(chan struct{}, 1)}
 	return n, nil
 }
 
@@ -121,7 +121,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	n.raft = r
 	n.loops.Go(func() { n.lead.drain(r, notify, n.stopping) })
-	n.loops.Go(func() { n.flush.loop(r) })
+	n.loops.Go(func() { n.notices.loop(r) })
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -79,16 +80,16 @@ func TestPeerTableCountsOnlyLaterCallsOfTheTerm(t *testing.T) {
 	since := p.begin()
 	after := p.begin()
 	req := &raft.AppendEntriesRequest{Term: 4, PrevLogEntry: 10, Entries: []*raft.Log{{}, {}}}
-	p.heard("b", before, req)
+	p.heard("b", "b", before, req)
 	if n := p.answered(ids, 4, since); n != 0 {
 		t.Errorf("an earlier call counts: %d", n)
 	}
-	p.heard("b", after, req)
-	p.heard("c", after, &raft.AppendEntriesRequest{Term: 3})
+	p.heard("b", "b", after, req)
+	p.heard("c", "c", after, &raft.AppendEntriesRequest{Term: 3})
 	if n := p.answered(ids, 4, since); n != 1 {
 		t.Errorf("%d peers have answered, not 1", n)
 	}
-	p.heard("b", before, req) // a late answer takes nothing back
+	p.heard("b", "b", before, req) // a late answer takes nothing back
 	if n := p.answered(ids, 4, since); n != 1 {
 		t.Errorf("%d peers have answered, not 1", n)
 	}
@@ -97,6 +98,41 @@ func TestPeerTableCountsOnlyLaterCallsOfTheTerm(t *testing.T) {
 	}
 	if _, ok := p.get("c", 4); ok {
 		t.Error("a note of an old term is given")
+	}
+}
+
+// A notice says no more than its receiver is known to hold, in the term in which that is known, and is not repeated.
+func TestNoticesSayNoMoreThanIsHeld(t *testing.T) {
+	p := newPeerTable()
+	header := raft.RPCHeader{ProtocolVersion: 3, ID: []byte("a/home"), Addr: []byte("a")}
+	entries := &raft.AppendEntriesRequest{
+		RPCHeader: header, Term: 4, PrevLogEntry: 10, PrevLogTerm: 2, LeaderCommitIndex: 9,
+		Entries: []*raft.Log{{Index: 11, Term: 3}, {Index: 12, Term: 4}},
+	}
+	p.heard("b", "at b", p.begin(), entries)
+	p.heard("c", "at c", p.begin(), &raft.AppendEntriesRequest{RPCHeader: header, Term: 4, PrevLogEntry: 10, PrevLogTerm: 2, LeaderCommitIndex: 10})
+	p.heard("d", "at d", p.begin(), &raft.AppendEntriesRequest{RPCHeader: header, Term: 3, PrevLogEntry: 12, PrevLogTerm: 3})
+	if due := p.notify(5, 13); due != nil {
+		t.Errorf("notices of a term in which nobody has answered: %+v", due)
+	}
+	due := p.notify(4, 13)
+	if len(due) != 1 || due[0].id != "b" || due[0].to != "at b" {
+		t.Fatalf("b holds two entries that it has not been told of, c none, d has answered another term: %+v", due)
+	}
+	want := &raft.AppendEntriesRequest{RPCHeader: header, Term: 4, Leader: header.Addr, PrevLogEntry: 12, PrevLogTerm: 4, LeaderCommitIndex: 12}
+	if !reflect.DeepEqual(due[0].request, want) {
+		t.Errorf("the notice is %+v, want %+v", due[0].request, want)
+	}
+	if due := p.notify(4, 13); due != nil {
+		t.Errorf("told again: %+v", due)
+	}
+	p.heard("c", "at c", p.begin(), entries)
+	if due := p.notify(4, 11); len(due) != 1 || due[0].id != "c" || due[0].request.LeaderCommitIndex != 11 {
+		t.Errorf("c holds more now, of which 11 is committed: %+v", due)
+	}
+	p.heard("c", "at c", p.begin(), &raft.AppendEntriesRequest{RPCHeader: header, Term: 4, PrevLogEntry: 12, PrevLogTerm: 4, LeaderCommitIndex: 12})
+	if due := p.notify(4, 12); due != nil {
+		t.Errorf("told of what the call before has said: %+v", due)
 	}
 }
 

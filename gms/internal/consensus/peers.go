@@ -7,8 +7,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// peerTable notes, per peer, the last call that it answered in favour of this leader. Calls are numbered in the order in
-// which they start: an answer to call 7 proves the leadership at some time after whatever happened before call 7.
+// peerTable notes, per peer, the last call that it answered in favour of this leader, and what it is known to hold. Calls are
+// numbered in the order in which they start: an answer to call 7 proves the leadership at some time after whatever happened
+// before call 7.
 type peerTable struct {
 	mu      sync.Mutex
 	calls   uint64
@@ -21,6 +22,12 @@ type peerNote struct {
 	term  uint64    // the term that it was sent in
 	at    time.Time // when it was answered
 	match uint64    // last index that the peer is known to hold
+
+	matchTerm uint64             // of the entry at match
+	to        raft.ServerAddress // where it was called
+	header    raft.RPCHeader     // of its calls
+	told      uint64             // the peer is known to have committed up to here
+	notified  uint64             // of this it has had a notice, which may have been lost
 }
 
 func newPeerTable() *peerTable {
@@ -35,7 +42,7 @@ func (p *peerTable) begin() uint64 {
 	return p.calls
 }
 
-func (p *peerTable) heard(id raft.ServerID, call uint64, req *raft.AppendEntriesRequest) {
+func (p *peerTable) heard(id raft.ServerID, to raft.ServerAddress, call uint64, req *raft.AppendEntriesRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	note := p.peers[id]
@@ -47,10 +54,45 @@ func (p *peerTable) heard(id raft.ServerID, call uint64, req *raft.AppendEntries
 	}
 	note.call = max(note.call, call)
 	note.at = time.Now()
-	note.match = max(note.match, req.PrevLogEntry+uint64(len(req.Entries)))
+	note.to, note.header = to, req.RPCHeader
+	last, lastTerm := req.PrevLogEntry, req.PrevLogTerm
+	if n := len(req.Entries); n > 0 {
+		last, lastTerm = last+uint64(n), req.Entries[n-1].Term
+	}
+	if last > note.match {
+		note.match, note.matchTerm = last, lastTerm
+	}
+	note.told = max(note.told, min(last, req.LeaderCommitIndex))
 	p.peers[id] = note
 	close(p.changed)
 	p.changed = make(chan struct{})
+}
+
+// notice is a call that tells a peer what is committed.
+type notice struct {
+	id      raft.ServerID
+	to      raft.ServerAddress
+	request *raft.AppendEntriesRequest
+}
+
+// notify makes the notices for those that have answered in term and hold more that is committed, by index, than they have been
+// told of. Each is made once: what becomes of it, the caller need not come back to.
+func (p *peerTable) notify(term, index uint64) (due []notice) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, note := range p.peers {
+		upTo := min(index, note.match)
+		if note.term != term || upTo <= note.told || upTo <= note.notified {
+			continue
+		}
+		note.notified = upTo
+		p.peers[id] = note
+		due = append(due, notice{id, note.to, &raft.AppendEntriesRequest{
+			RPCHeader: note.header, Term: term, Leader: note.header.Addr,
+			PrevLogEntry: note.match, PrevLogTerm: note.matchTerm, LeaderCommitIndex: upTo,
+		}})
+	}
+	return due
 }
 
 // wait gives the channel that is closed at the next note.

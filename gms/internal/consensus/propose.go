@@ -25,7 +25,7 @@ func (n *Node) Propose(ctx context.Context, data []byte) (index uint64, response
 		err := f.Error()
 		n.proposals.Add(-1)
 		if err == nil {
-			n.flush.committed(f.Index())
+			n.notices.commit()
 		}
 		return f, err
 	}, func() { n.proposals.Add(-1) })

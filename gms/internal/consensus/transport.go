@@ -105,7 +105,7 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 	}
 	*resp = answer
 	if answer.Success && answer.Term <= req.Term {
-		t.peers.heard(id, call, req)
+		t.peers.heard(id, to, call, req)
 	}
 	return nil
 }

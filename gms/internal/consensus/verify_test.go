@@ -131,7 +131,7 @@ func TestReadIndexCoversEarlierAnswers(t *testing.T) {
 		for i := range 20 {
 			wrote := c.propose(leader, fmt.Sprint(i))
 			if i%5 == 0 {
-				advance(50 * time.Millisecond) // barriers come in between, which no FSM sees
+				advance(50 * time.Millisecond) // notices come in between
 			}
 			read, err := c.nodes[leader].ReadIndex(t.Context())
 			if err != nil {
