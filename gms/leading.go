@@ -208,7 +208,11 @@ func (l *leading) close(run state.Run, p detect.Proposal) {
 	l.g.log.Warn("gms: closing run", "node", run.Node(), "run", run.ID.String(), "evidence", string(evidences[evidence]), "why", p.Why)
 	cmd := &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{Node: run.Node(), Run: run.ID.Bytes(), Evidence: evidence, Detail: p.Why}}}
 	l.g.putInOrder([]*wire.Command{cmd})
-	for err := l.commit(cmd); err != nil; err = l.commit(cmd) {
+	cmds := []*wire.Command{cmd}
+	if note := l.lastPosition(run); note != nil { // in the same entry: those who are appointed now wait for the next one
+		cmds = append(cmds, note)
+	}
+	for err := l.commit(cmds...); err != nil; err = l.commit(cmds...) {
 		if errors.Is(err, errUnreached) || errors.Is(err, consensus.ErrNotLeader) {
 			l.step(detect.Event{Kind: detect.CloseFailed, Run: p.Run})
 			return
@@ -219,16 +223,32 @@ func (l *leading) close(run state.Run, p detect.Proposal) {
 	}
 }
 
-// notePosition puts on record how far the home of a closed run is known to have been: it may come back from a copy. l.mu
-// is held.
+// notePosition puts the position of a run on record that was closed by others, or whose closing did not. l.mu is held.
 func (l *leading) notePosition(run state.Run) {
-	r := l.reports[run.Node()]
-	if r.last == 0 || l.over || l.ctx.Err() != nil {
+	if l.over || l.ctx.Err() != nil {
 		return
+	}
+	if note := l.takePosition(run); note != nil {
+		l.acts.Go(func() { _ = l.commit(note) })
+	}
+}
+
+func (l *leading) lastPosition(run state.Run) *wire.Command {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.takePosition(run)
+}
+
+// takePosition makes the record of how far the home of a run that ends is known to have been, once: it may come back from a
+// copy. nil when nothing is known. l.mu is held.
+func (l *leading) takePosition(run state.Run) *wire.Command {
+	r := l.reports[run.Node()]
+	if r.last == 0 {
+		return nil
 	}
 	delete(l.reports, run.Node())
 	note := &wire.NotePositions{Positions: []*wire.HomePosition{{Node: run.Node(), Home: run.Open.GetHome(), Index: r.last}}}
-	l.acts.Go(func() { _ = l.commit(&wire.Command{Op: &wire.Command_NotePositions{NotePositions: note}}) })
+	return &wire.Command{Op: &wire.Command_NotePositions{NotePositions: note}}
 }
 
 // commit proposes commands of the leader. What an earlier term of this node found out counts for nothing in a later one.

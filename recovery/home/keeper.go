@@ -128,6 +128,20 @@ func (k *Keeper) Occupants() ([]Occupant, error) {
 	return k.op.occupants()
 }
 
+// Occupant looks at one seat of the open generation, which may be free: it costs what one of many seats does in Occupants.
+func (k *Keeper) Occupant(seat int) (Occupant, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.op == nil {
+		return Occupant{}, ErrNotSealed
+	}
+	if seat < 0 || seat >= len(k.op.seal.Locks) {
+		return Occupant{}, fmt.Errorf("look at seat %d: there are %d", seat, len(k.op.seal.Locks))
+	}
+	o, _, err := k.op.occupant(seat)
+	return o, err
+}
+
 // Generation is the open one, 0 when none is.
 func (k *Keeper) Generation() uint64 {
 	k.mu.Lock()

@@ -67,28 +67,35 @@ func Look(cfg Config) (Status, error) {
 func (op opening) occupants() ([]Occupant, error) {
 	var out []Occupant
 	for i := range op.seal.Locks {
-		o := Occupant{Seat: i, Liveness: Unknown}
-		var err error
-		if o.Held, err = held(op.l.seat(i)); err != nil {
-			return out, fmt.Errorf("look at seat %d: %w", i, err)
-		}
-		if o.Record, err = readRecordAt(op.l.seat(i)); err != nil {
+		o, taken, err := op.occupant(i)
+		if err != nil {
 			return out, err
 		}
-		current := o.Record.In && o.Record.Generation == op.seal.Generation
-		parted := o.Record.Parting != "" && o.Record.Generation == op.seal.Generation
-		if !o.Held && !current && !parted {
-			continue
+		if taken {
+			out = append(out, o)
 		}
-		if current {
-			o.Liveness = o.Record.Ident.Liveness()
-		}
-		if op.page != nil {
-			o.Beats = op.page.beats(seatSlot + i)
-		}
-		out = append(out, o)
 	}
 	return out, nil
+}
+
+// occupant looks at one seat; taken is false when it is free and in order.
+func (op opening) occupant(i int) (o Occupant, taken bool, err error) {
+	o = Occupant{Seat: i, Liveness: Unknown}
+	if o.Held, err = held(op.l.seat(i)); err != nil {
+		return o, false, fmt.Errorf("look at seat %d: %w", i, err)
+	}
+	if o.Record, err = readRecordAt(op.l.seat(i)); err != nil {
+		return o, false, err
+	}
+	current := o.Record.In && o.Record.Generation == op.seal.Generation
+	parted := o.Record.Parting != "" && o.Record.Generation == op.seal.Generation
+	if current {
+		o.Liveness = o.Record.Ident.Liveness()
+	}
+	if op.page != nil {
+		o.Beats = op.page.beats(seatSlot + i)
+	}
+	return o, o.Held || current || parted, nil
 }
 
 // Audit says, one line each, what is not as it should be in an environment. It changes nothing. No line means that it may

@@ -77,7 +77,7 @@ func (w *Warden) start() error {
 	if err != nil {
 		return err
 	}
-	w.run, w.node, w.watch = r, p, w.newWatch()
+	w.run, w.node, w.seat, w.watch = r, p, -1, w.newWatch()
 	w.cfg.Logger.Debug("warden: started the node", "pid", p.ident.PID, "run", r.text(), "generation", r.Generation)
 	return nil
 }
@@ -115,7 +115,7 @@ func (w *Warden) buryFormer(ctx context.Context) error {
 	left := remains{run: r.text(), node: -1, sole: w.cfg.Sole}
 	for _, o := range st.Seats {
 		if o.Record.Ident.Run == left.run && o.Record.Label == nodeLabel && o.Liveness == home.Alive {
-			left.node = o.Record.Ident.PID
+			left.node, left.since = o.Record.Ident.PID, o.Record.Ident.Start
 		}
 	}
 	return w.endAll(ctx, left)

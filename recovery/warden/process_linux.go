@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,6 +104,8 @@ type remains struct {
 	run  string
 	node int  // the node's number, which its session and its group have too
 	sole bool // all below this process are of the run
+
+	since uint64 // when the node was started, as home.Ident has it: what is older is not of the run; 0 for not known
 }
 
 // endAll kills what is left, again and again until a look finds nothing, and says how many it killed. Only children that
@@ -158,6 +159,7 @@ func (r remains) reap() {
 type entry struct {
 	pid, parent, group, session int
 	zombie                      bool
+	start                       uint64
 }
 
 // find looks for processes of the run: by its mark in their environment, by the node's session and group, by descent from
@@ -171,7 +173,7 @@ func (r remains) find() ([]entry, error) {
 	self := os.Getpid()
 	in := map[int]bool{}
 	for _, e := range all {
-		in[e.pid] = e.session == r.node || e.group == r.node || r.sole && e.parent == self || !e.zombie && marked(e.pid, r.run)
+		in[e.pid] = e.session == r.node || e.group == r.node || r.sole && e.parent == self || !e.zombie && e.start >= r.since && marked(e.pid, r.run)
 	}
 	for grown := true; grown; {
 		grown = false
@@ -196,22 +198,32 @@ func marked(pid int, run string) bool {
 }
 
 func entries() ([]entry, error) {
-	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
 	if err != nil {
 		return nil, err
 	}
 	var out []entry
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+	for _, name := range names {
+		var e entry
+		if e.pid, err = strconv.Atoi(name); err != nil {
+			continue // not a process
+		}
+		text, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
 			continue // it has ended
 		}
 		f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		if len(f) < 4 {
-			return nil, fmt.Errorf("read %s: %q", path, text)
+		if len(f) < 20 {
+			return nil, fmt.Errorf("read the state of process %s: %q", name, text)
 		}
-		var e entry
-		e.pid, _ = strconv.Atoi(strings.Split(path, "/")[2])
+		if e.start, err = strconv.ParseUint(f[19], 10, 64); err != nil {
+			return nil, fmt.Errorf("read the state of process %s: %w", name, err)
+		}
 		e.parent, _ = strconv.Atoi(f[1])
 		e.group, _ = strconv.Atoi(f[2])
 		e.session, _ = strconv.Atoi(f[3])

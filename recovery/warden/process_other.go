@@ -56,6 +56,8 @@ type remains struct {
 	run  string
 	node int
 	sole bool
+
+	since uint64
 }
 
 func (remains) endAll(context.Context) (int, error) { return 0, nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/recovery/home"
@@ -25,6 +26,7 @@ type Warden struct {
 	run     run
 	stood   [16]byte // the run of its group, as which the node stood when it died
 	node    *process
+	seat    int // the node's, -1 while it is not known
 	drained *home.Drained
 	watch   progress
 	limit   <-chan time.Time // of dumpA, termA
@@ -38,7 +40,7 @@ func New(cfg Config) (*Warden, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Warden{cfg: cfg, m: machine{policy: cfg.Policy, state: idle}, stop: make(chan struct{}), events: make(chan event, 1)}, nil
+	return &Warden{cfg: cfg, m: machine{policy: cfg.Policy, state: idle}, seat: -1, stop: make(chan struct{}), events: make(chan event, 1)}, nil
 }
 
 // Run takes the warden lock, adopts a living node or cleans up after the last generation and starts one, and watches until
@@ -117,11 +119,8 @@ func (w *Warden) ending() <-chan Exit {
 
 func (w *Warden) onExit(exit Exit) {
 	w.node.cut()
-	occ, _ := w.keeper.Occupants()
-	for _, o := range occ {
-		if o.Record.Label == nodeLabel && o.Record.Ident.Run == w.run.text() && !o.Record.In {
-			exit.Parting = Parting(o.Record.Parting)
-		}
+	if o, ok := w.nodeSeat(); ok && !o.Record.In {
+		exit.Parting = Parting(o.Record.Parting)
 	}
 	w.limit = nil
 	w.step(ended{exit})
@@ -153,15 +152,9 @@ func (w *Warden) look() {
 	if w.cfg.Sole {
 		w.left().reap()
 	}
-	occ, err := w.keeper.Occupants()
-	if err != nil {
-		return
-	}
 	var beats uint64
-	for _, o := range occ {
-		if o.Record.In && o.Record.Label == nodeLabel && o.Record.Ident.Run == w.run.text() {
-			beats = o.Beats
-		}
+	if o, ok := w.nodeSeat(); ok && o.Record.In {
+		beats = o.Beats
 	}
 	if beats > 0 {
 		w.step(cameUp{})
@@ -171,10 +164,26 @@ func (w *Warden) look() {
 	}
 }
 
+// nodeSeat is the seat of the run's node; false when it has, or had, none. All seats are looked at only until it is found.
+func (w *Warden) nodeSeat() (home.Occupant, bool) {
+	own := func(o home.Occupant) bool { return o.Record.Label == nodeLabel && o.Record.Ident.Run == w.run.text() }
+	if w.seat >= 0 {
+		if o, err := w.keeper.Occupant(w.seat); err == nil && own(o) {
+			return o, true
+		}
+	}
+	occ, _ := w.keeper.Occupants() // in vain: it is as if there were none
+	if i := slices.IndexFunc(occ, own); i >= 0 {
+		w.seat = occ[i].Seat
+		return occ[i], true
+	}
+	return home.Occupant{}, false
+}
+
 func (w *Warden) left() remains {
 	r := remains{run: w.run.text(), sole: w.cfg.Sole, node: -1}
 	if w.node != nil {
-		r.node = w.node.ident.PID
+		r.node, r.since = w.node.ident.PID, w.node.ident.Start
 	}
 	return r
 }

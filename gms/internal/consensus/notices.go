@@ -1,8 +1,14 @@
 package consensus
 
 import (
+	"time"
+
 	"github.com/hashicorp/raft"
 )
+
+// noticePause lies between two notices to one follower while proposals follow one another: the next entry says the same then,
+// a little later, and a busy log is not to have a call of each kind for each entry.
+const noticePause = 5 * time.Millisecond
 
 // notices tell the followers at once what is committed. Raft itself tells them with the next entry, or when nothing has
 // followed for up to two CommitTimeouts; and whoever waits for an entry to be applied, by its own command or because it was
@@ -38,15 +44,19 @@ func (n *notices) loop(r *raft.Raft) {
 	}
 }
 
-// send gives each follower its notice, unless a proposal is under way, whose entry says the same. The term is read after
-// the index: so the index was known to this node before any later term began, and whoever led this term holds all of it.
+// send gives each follower its notice. The term is read after the index: so the index was known to this node before any later
+// term began, and whoever led this term holds all of it.
 func (n *notices) send(r *raft.Raft) {
-	if n.node.proposals.Load() > 0 || r.State() != raft.Leader {
+	if r.State() != raft.Leader {
 		return
+	}
+	var pause time.Duration
+	if n.node.proposals.Load() > 0 {
+		pause = noticePause
 	}
 	index := r.CommitIndex()
 	term := r.CurrentTerm()
-	for _, due := range n.node.trans.peers.notify(term, index) {
+	for _, due := range n.node.trans.peers.notify(term, index, pause) {
 		_, done, err := n.node.running()
 		if err != nil {
 			return

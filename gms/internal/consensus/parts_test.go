@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -112,10 +113,10 @@ func TestNoticesSayNoMoreThanIsHeld(t *testing.T) {
 	p.heard("b", "at b", p.begin(), entries)
 	p.heard("c", "at c", p.begin(), &raft.AppendEntriesRequest{RPCHeader: header, Term: 4, PrevLogEntry: 10, PrevLogTerm: 2, LeaderCommitIndex: 10})
 	p.heard("d", "at d", p.begin(), &raft.AppendEntriesRequest{RPCHeader: header, Term: 3, PrevLogEntry: 12, PrevLogTerm: 3})
-	if due := p.notify(5, 13); due != nil {
+	if due := p.notify(5, 13, 0); due != nil {
 		t.Errorf("notices of a term in which nobody has answered: %+v", due)
 	}
-	due := p.notify(4, 13)
+	due := p.notify(4, 13, 0)
 	if len(due) != 1 || due[0].id != "b" || due[0].to != "at b" {
 		t.Fatalf("b holds two entries that it has not been told of, c none, d has answered another term: %+v", due)
 	}
@@ -123,15 +124,18 @@ func TestNoticesSayNoMoreThanIsHeld(t *testing.T) {
 	if !reflect.DeepEqual(due[0].request, want) {
 		t.Errorf("the notice is %+v, want %+v", due[0].request, want)
 	}
-	if due := p.notify(4, 13); due != nil {
+	if due := p.notify(4, 13, 0); due != nil {
 		t.Errorf("told again: %+v", due)
 	}
 	p.heard("c", "at c", p.begin(), entries)
-	if due := p.notify(4, 11); len(due) != 1 || due[0].id != "c" || due[0].request.LeaderCommitIndex != 11 {
+	if due := p.notify(4, 11, 0); len(due) != 1 || due[0].id != "c" || due[0].request.LeaderCommitIndex != 11 {
 		t.Errorf("c holds more now, of which 11 is committed: %+v", due)
 	}
+	if due := p.notify(4, 12, time.Hour); due != nil {
+		t.Errorf("told a moment after the notice before: %+v", due)
+	}
 	p.heard("c", "at c", p.begin(), &raft.AppendEntriesRequest{RPCHeader: header, Term: 4, PrevLogEntry: 12, PrevLogTerm: 4, LeaderCommitIndex: 12})
-	if due := p.notify(4, 12); due != nil {
+	if due := p.notify(4, 12, 0); due != nil {
 		t.Errorf("told of what the call before has said: %+v", due)
 	}
 }

@@ -28,6 +28,7 @@ type peerNote struct {
 	header    raft.RPCHeader     // of its calls
 	told      uint64             // the peer is known to have committed up to here
 	notified  uint64             // of this it has had a notice, which may have been lost
+	noticed   time.Time          // when that was
 }
 
 func newPeerTable() *peerTable {
@@ -76,16 +77,18 @@ type notice struct {
 }
 
 // notify makes the notices for those that have answered in term and hold more that is committed, by index, than they have been
-// told of. Each is made once: what becomes of it, the caller need not come back to.
-func (p *peerTable) notify(term, index uint64) (due []notice) {
+// told of; not for those whose last one was made within pause. Each is made once: what becomes of it, the caller need not come
+// back to.
+func (p *peerTable) notify(term, index uint64, pause time.Duration) (due []notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := time.Now()
 	for id, note := range p.peers {
 		upTo := min(index, note.match)
-		if note.term != term || upTo <= note.told || upTo <= note.notified {
+		if note.term != term || upTo <= note.told || upTo <= note.notified || now.Sub(note.noticed) < pause {
 			continue
 		}
-		note.notified = upTo
+		note.notified, note.noticed = upTo, now
 		p.peers[id] = note
 		due = append(due, notice{id, note.to, &raft.AppendEntriesRequest{
 			RPCHeader: note.header, Term: term, Leader: note.header.Addr,
