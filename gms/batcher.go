@@ -3,6 +3,7 @@ package gms
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 const (
 	batchWindow   = time.Millisecond       // longest wait for company while another entry is under way
 	floodWindow   = 100 * time.Millisecond // between two entries that only open runs: each is a view that all members see
+	batchYields   = 3                      // turns that others get before an entry goes out alone
 	batchCommands = 512
 	batchBytes    = 256 << 10
 )
@@ -36,9 +38,9 @@ type batchReply struct {
 }
 
 // batcher packs the commands that arrive at the leader into entries, so that many grants share one fsync. An entry goes
-// out at once while none is under way; under load commands gather until the one before is committed, at most
-// batchWindow. When many nodes start together their openings gather for floodWindow after the last ones, as long as no other
-// command comes.
+// out at once while none is under way, with what comes in the same moment; under load commands gather until the one before is
+// committed, at most batchWindow. When many nodes start together their openings gather for floodWindow after the last ones, as
+// long as no other command comes.
 type batcher struct {
 	propose proposer
 	// proposing is told of each entry's commands before they are proposed, and landed of the outcome, after the answers are
@@ -118,7 +120,7 @@ func (b *batcher) gather(ctx context.Context, first submission, busy *bool) (all
 	if rest := floodWindow - time.Since(b.opened); opening && rest > 0 {
 		flood, limit = true, rest
 	}
-	commands, size := len(first.commands), first.size
+	commands, size, yields := len(first.commands), first.size, 0
 	window := time.NewTimer(limit)
 	defer window.Stop()
 	for {
@@ -127,6 +129,11 @@ func (b *batcher) gather(ctx context.Context, first submission, busy *bool) (all
 		case s = <-b.in:
 		default:
 			if !*busy && !flood {
+				if yields < batchYields { // whoever is about to submit at this very moment comes along
+					yields++
+					runtime.Gosched()
+					continue
+				}
 				return all, nil
 			}
 			select {

@@ -226,12 +226,14 @@ func (b *bridge) recover(ctx context.Context, s signals.FailureRecoverySignal) e
 		return err
 	}
 	ctx = fence.Context()
-	if err := b.granted(ctx, fence.Token()); err != nil {
-		return fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
-	}
 	claims, err := b.adopt(ctx, fence)
 	if err != nil {
 		return err
+	}
+	if len(claims) > 0 { // else nothing is written under the token, and the storages need not hear of it
+		if err := b.granted(ctx, fence.Token()); err != nil {
+			return fmt.Errorf("%w: %w", signals.ErrUnavailable, err)
+		}
 	}
 	var again []signals.Claim
 	for _, c := range claims {
