@@ -303,7 +303,8 @@ func TestAdoption(t *testing.T) {
 	}
 	kill(t, node, syscall.SIGKILL)
 	nodeUp(t, dir, gen+1)
-	got, _ := rec.letters()
+	var got [][]byte
+	within(t, "the obituary is carried out", func() bool { got, _ = rec.letters(); return len(got) > 0 })
 	if o, err := Verify(public(r.key), got[0]); err != nil || o.What != Died {
 		t.Errorf("%+v, %v", o, err)
 	}
