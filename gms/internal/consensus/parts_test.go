@@ -120,7 +120,7 @@ func TestNoticesSayNoMoreThanIsHeld(t *testing.T) {
 	if len(due) != 1 || due[0].id != "b" || due[0].to != "at b" {
 		t.Fatalf("b holds two entries that it has not been told of, c none, d has answered another term: %+v", due)
 	}
-	want := &raft.AppendEntriesRequest{RPCHeader: header, Term: 4, Leader: header.Addr, PrevLogEntry: 12, PrevLogTerm: 4, LeaderCommitIndex: 12}
+	want := &raft.AppendEntriesRequest{RPCHeader: header, Term: 4, PrevLogEntry: 12, PrevLogTerm: 4, LeaderCommitIndex: 12}
 	if !reflect.DeepEqual(due[0].request, want) {
 		t.Errorf("the notice is %+v, want %+v", due[0].request, want)
 	}

@@ -91,7 +91,7 @@ func (p *peerTable) notify(term, index uint64, pause time.Duration) (due []notic
 		note.notified, note.noticed = upTo, now
 		p.peers[id] = note
 		due = append(due, notice{id, note.to, &raft.AppendEntriesRequest{
-			RPCHeader: note.header, Term: term, Leader: note.header.Addr,
+			RPCHeader: note.header, Term: term,
 			PrevLogEntry: note.match, PrevLogTerm: note.matchTerm, LeaderCommitIndex: upTo,
 		}})
 	}
