@@ -128,7 +128,8 @@ func (k *Keeper) Occupants() ([]Occupant, error) {
 	return k.op.occupants()
 }
 
-// Occupant looks at one seat of the open generation, which may be free: it costs what one of many seats does in Occupants.
+// Occupant looks at one seat of the open generation, which may be free: it costs what one of many seats does in Occupants. The
+// error is ErrNotSealed when none is open; else there is no such seat, or it could not be read.
 func (k *Keeper) Occupant(seat int) (Occupant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
