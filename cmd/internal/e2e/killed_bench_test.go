@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,7 +13,7 @@ import (
 )
 
 // BenchmarkKilledNode measures from kill -9 of a node process below its warden until the fence on its backups is raised, as
-// their recoverer's own log dates it, in a group of five: one kill per iteration.
+// their recoverer's own log dates it, in a group of five at rest: one kill per iteration.
 //
 //	go test -run none -bench KilledNode -benchtime 200x -timeout 60m ./cmd/internal/e2e
 //
@@ -34,9 +36,10 @@ func benchmarkKilled(b *testing.B, leaders bool) {
 				at = (at + 1) % len(c.names)
 			}
 		}
-		run, marks := c.runOf(leader, victim), c.logSizes()
+		run, marks, pid := c.runOf(leader, victim), c.logSizes(), c.nodeOf(victim)
+		c.rest()
 		killed := time.Now()
-		if err := syscall.Kill(c.nodeOf(victim), syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			b.Fatal(err)
 		}
 		deaths = append(deaths, c.death(run, killed, marks))
@@ -112,6 +115,49 @@ func (c *cluster) steady() {
 		}
 		return true
 	})
+}
+
+// restless is what the nodes of a group at rest use at most, all together, in share of one processor.
+const restless = 0.25
+
+// rest waits until what the nodes did to be ready is over, so that a death is measured and not the end of a start; for at most
+// five seconds: other work than ours may be what keeps them busy.
+func (c *cluster) rest() {
+	c.t.Helper()
+	const look = 200 * time.Millisecond
+	var pids []int
+	for _, name := range c.names {
+		pids = append(pids, c.nodeOf(name))
+	}
+	before := used(pids)
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		select {
+		case <-c.ctx.Done():
+			c.t.Fatal("waited in vain until the nodes are at rest")
+		case <-time.After(look):
+		}
+		now := used(pids)
+		if float64(now-before) <= restless*float64(look) {
+			return
+		}
+		before = now
+	}
+}
+
+// used is the processor time that processes have had.
+func used(pids []int) (d time.Duration) {
+	const tick = 10 * time.Millisecond
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		user, _ := strconv.Atoi(f[11])
+		system, _ := strconv.Atoi(f[12])
+		d += time.Duration(user+system) * tick
+	}
+	return d
 }
 
 func (c *cluster) logSizes() map[string]int64 {
