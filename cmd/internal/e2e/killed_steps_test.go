@@ -33,9 +33,10 @@ var steps = []struct {
 	{"ended", "its warden has the word of the kernel", func(l line, run, _ string) bool {
 		return strings.HasPrefix(l.Msg, "warden: the node killed by") && l.Run == run
 	}},
-	{"elected", "a new leader stands, where the old one was killed", func(l line, _, _ string) bool {
+	{"stands", "a voter stands for election, where the leader was killed", func(l line, _, _ string) bool {
 		return strings.HasPrefix(l.Msg, "gms: standing for election")
 	}},
+	{"leads", "the new leader's term is established", func(l line, _, _ string) bool { return l.Msg == "gms: leading" }},
 	{"evidence", "the leader proposes to close its run", func(l line, run, _ string) bool {
 		return l.Msg == "gms: closing run" && l.Run == run
 	}},
