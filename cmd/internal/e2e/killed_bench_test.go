@@ -25,7 +25,7 @@ func BenchmarkKilledLeader(b *testing.B) { benchmarkKilled(b, true) }
 func benchmarkKilled(b *testing.B, leaders bool) {
 	c := newCluster(b, options{nodes: 5, watched: true, lasting: time.Hour, level: "info"})
 	c.up()
-	var deaths []death
+	var deaths []killing
 	for i := range b.N {
 		c.steady()
 		leader := c.view("n1").Leader
@@ -42,7 +42,7 @@ func benchmarkKilled(b *testing.B, leaders bool) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			b.Fatal(err)
 		}
-		deaths = append(deaths, c.death(run, killed, marks))
+		deaths = append(deaths, c.watchKilling(run, killed, marks))
 	}
 	fmt.Printf("%s: %s", b.Name(), table(deaths))
 	delays := delaysOf(deaths, "raised")
@@ -53,7 +53,7 @@ func benchmarkKilled(b *testing.B, leaders bool) {
 }
 
 // table shows how long after the kill each step of a death came.
-func table(deaths []death) string {
+func table(deaths []killing) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ms after the kill, %d deaths, %d by obituary\n", len(deaths), byObituary(deaths))
 	for _, s := range steps {
@@ -64,7 +64,7 @@ func table(deaths []death) string {
 	return b.String()
 }
 
-func byObituary(deaths []death) (n int) {
+func byObituary(deaths []killing) (n int) {
 	for _, d := range deaths {
 		if d.evidence == "obituary" {
 			n++
@@ -74,7 +74,7 @@ func byObituary(deaths []death) (n int) {
 }
 
 // delaysOf lists, in growing order, when those deaths that have the step came to it.
-func delaysOf(deaths []death, step string) (list []time.Duration) {
+func delaysOf(deaths []killing, step string) (list []time.Duration) {
 	for _, d := range deaths {
 		if at, ok := d.at[step]; ok {
 			list = append(list, at.Sub(d.killed))

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// death is when the recovery of one killed run came to its steps, as the nodes' logs date them. Steps that it did not need
+// killing is when the recovery of one killed run came to its steps, as the nodes' logs date them. Steps that it did not need
 // (an election, while the leader lives) are not in it.
-type death struct {
+type killing struct {
 	killed   time.Time
 	evidence string
 	at       map[string]time.Time
@@ -52,7 +52,7 @@ var steps = []struct {
 }
 
 // read takes one line of a node's log.
-func (d *death) read(l line, run, node string) {
+func (d *killing) read(l line, run, node string) {
 	for _, s := range steps {
 		if before, seen := d.at[s.name]; s.is(l, run, node) && (!seen || l.Time.Before(before)) {
 			d.at[s.name] = l.Time
@@ -63,8 +63,8 @@ func (d *death) read(l line, run, node string) {
 	}
 }
 
-// death waits until the fence on the backups of a killed run is raised, and reads its steps from what was logged since.
-func (c *cluster) death(run string, killed time.Time, from map[string]int64) death {
+// watchKilling waits until the fence on the backups of a killed run is raised, and reads its steps from what was logged since.
+func (c *cluster) watchKilling(run string, killed time.Time, from map[string]int64) killing {
 	c.t.Helper()
 	for {
 		select { // seldom: whoever reads the logs meanwhile takes the processors from those that recover
@@ -72,7 +72,7 @@ func (c *cluster) death(run string, killed time.Time, from map[string]int64) dea
 			c.t.Fatalf("waited in vain until the fence on %s is raised", run)
 		case <-time.After(200 * time.Millisecond):
 		}
-		d := death{killed: killed, at: map[string]time.Time{}}
+		d := killing{killed: killed, at: map[string]time.Time{}}
 		for _, name := range c.names {
 			for _, l := range linesOf(c.proc(name).log, from[name]) {
 				d.read(l, run, name)
