@@ -98,6 +98,7 @@ func (a Abilities) missing(t ledger.Task) (missing []string) {
 type Around struct {
 	Active  []ledger.Task        // that have not ended
 	Members map[string]Abilities // of each member that could carry tasks out, by node
+	Drained []string             // members that could and begin nothing, because they are to be stopped; not among Members
 	Unknown bool                 // there are members beside them of which nobody knows what they can do
 	Paused  bool                 // the component of the task's type is
 }
@@ -128,6 +129,9 @@ func Waits(t ledger.Task, with Around) (why []string) {
 			return why
 		}
 		unable = append(unable, node+" "+strings.Join(lacks, ", and "))
+	}
+	for _, node := range with.Drained {
+		unable = append(unable, node+" is drained")
 	}
 	if len(unable) == 0 {
 		unable = []string{"no member carries out tasks"}

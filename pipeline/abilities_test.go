@@ -62,6 +62,7 @@ func TestWaits(t *testing.T) {
 		"a busy server": {ledger.Task{ID: "t3", Type: ledger.Create, State: ledger.Planned, Database: "shop", Server: "h:1", MaxDumps: 1},
 			Around{Active: []ledger.Task{{ID: "t1", Type: ledger.Create, State: ledger.Uploading, Server: "h:1"}}, Members: map[string]Abilities{"n1": shop}},
 			[]string{"server h:1 makes as many dumps as it may: 1"}},
+		"drained":             {task, Around{Members: map[string]Abilities{"n2": {}}, Drained: []string{"n3"}}, []string{"n2 knows no database shop, and has no label eu", "n3 is drained"}},
 		"paused":              {task, Around{Paused: true, Members: map[string]Abilities{"n2": labelled}}, []string{"component backup is paused"}},
 		"it has begun itself": {begun, Around{}, nil},
 		"it is cancelled":     {ledger.Task{Type: ledger.Create, State: ledger.Planned, CancelBy: "ann"}, Around{}, nil},

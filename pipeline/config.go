@@ -32,6 +32,9 @@ type Config struct {
 	// Paused tells that no task of a component shall be begun now; nil = never. One that was cancelled is ended all the same.
 	// It must not block.
 	Paused func(component string) bool
+	// Drained tells that this node shall begin nothing, and end nothing for others, because it is about to stop; nil = never.
+	// It must not block.
+	Drained func() bool
 	// RateLimit bounds the bytes per second read from one source; 0 is no limit.
 	RateLimit int64
 	// KeepOld is how long the database that a restore replaced is kept as the undo; 0 drops it with the swap.

@@ -77,7 +77,7 @@ func (w *Worker) component(t ledger.TaskType) component.Config {
 		Worker: doer{w}, Locks: w.cfg.Locks, Claims: claims{w.cfg.Claims, w}, Gate: w.cfg.Gate, Index: candidates{w, t}, Store: rows{w},
 		Limit: cmp.Or(w.cfg.Limit, noLimit), Grace: w.cfg.CleanupWithin, Settle: w.cfg.CleanupWithin, Every: w.cfg.PollEvery,
 		Fairness: component.Fairness{BackOff: w.cfg.RetryAfter, MaxBackOff: w.cfg.RetryAfter << 6, QuarantineAfter: -1},
-		Now:      w.cfg.Now, Logger: w.cfg.Logger,
+		Paused:   w.cfg.Drained, Now: w.cfg.Now, Logger: w.cfg.Logger,
 	}
 }
 

@@ -79,6 +79,29 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// Whoever pauses, and then sees that no place is taken, knows that none will be: a tick that had begun before looks again
+// once it has its place.
+func TestNoPlaceIsTakenAfterAPause(t *testing.T) {
+	w := newWorld()
+	w.add(numbered(1)...)
+	cfg, _ := w.boot("n1").config("c", func(context.Context, Job) (Report, error) {
+		t.Error("worked on after the pause")
+		return Report{}, nil
+	})
+	looks := 0
+	cfg.Paused = func() bool { looks++; return looks > 1 } // paused between the tick's begin and its place
+	r := mustRunner(t, cfg)
+	if tick := r.RunOnce(t.Context()); !errors.Is(tick.Err, ErrPaused) || tick.Claimed != 0 || looks != 2 {
+		t.Errorf("%d looks, tick %+v", looks, tick)
+	}
+	if n := r.Taken(); n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+	if err := r.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What was adopted is worked on without a fence, a pause or a poll, one at a time for each place; and when its wait is
 // given up, without a place.
 func TestResumeWaitsForAPlace(t *testing.T) {

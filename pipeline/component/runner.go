@@ -121,6 +121,14 @@ func (r *Runner) Totals() Counts {
 	return r.total
 }
 
+// Taken is how many places are taken: by items that are worked on, and by ticks that look for some. When Config.Paused says
+// yes, and keeps saying so, and then no place is taken, none will be, but for a claim that is handed to the runner by Adopt.
+func (r *Runner) Taken() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.occupied
+}
+
 // Stuck lists the claims whose work is not proven to have stopped.
 func (r *Runner) Stuck() []Claim {
 	r.mu.Lock()

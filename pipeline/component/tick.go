@@ -36,7 +36,7 @@ func (r *Runner) tick(ctx context.Context) (t Tick) {
 	tickets := &tickets{end: end}
 	tickets.take() // the tick's own; a stuck child keeps one
 	defer tickets.give()
-	if r.cfg.Paused != nil && r.cfg.Paused() {
+	if r.paused() {
 		t.Err = ErrPaused
 		return t
 	}
@@ -59,6 +59,11 @@ func (r *Runner) tick(ctx context.Context) (t Tick) {
 		t.Err = fmt.Errorf("all %d places are taken: %w", r.cfg.SimultaneousProcesses, r.whyFull())
 		return t
 	}
+	if r.paused() { // again: whoever pauses and then finds no place taken knows that none will be
+		r.free(room)
+		t.Err = ErrPaused
+		return t
+	}
 	var claimed []claimed
 	if !r.cfg.Peek || r.peek(ctx, &t) {
 		claimed = r.poll(ctx, room, &t)
@@ -70,6 +75,8 @@ func (r *Runner) tick(ctx context.Context) (t Tick) {
 	r.children(ctx, run, claimed, &t, tickets)
 	return t
 }
+
+func (r *Runner) paused() bool { return r.cfg.Paused != nil && r.cfg.Paused() }
 
 func (r *Runner) whyFull() error {
 	if len(r.Stuck()) > 0 {

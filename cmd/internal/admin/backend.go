@@ -36,6 +36,16 @@ type Operator interface {
 	ReplaceNode(ctx context.Context, n api.NodeName) (api.Node, error)
 }
 
+// Drains has nodes do nothing, before they are stopped.
+type Drains interface {
+	// Drain is how far a node is; CodeNotFound for a node that the group does not know.
+	Drain(ctx context.Context, node string) (api.Drain, error)
+	// DrainNode notes the wish durably; it does not wait for the node.
+	DrainNode(ctx context.Context, n api.NodeName) (api.Drain, error)
+	UndrainNode(ctx context.Context, n api.NodeName) (api.Drain, error)
+	MayRestart(ctx context.Context, node string) (api.MayRestart, error)
+}
+
 // Tasks is what is being, was, and will be done.
 type Tasks interface {
 	Tasks(ctx context.Context, f api.TaskFilter) ([]api.Task, error)
@@ -117,6 +127,7 @@ type Backend struct {
 	Members    Members
 	Recoveries Recoveries
 	Operator   Operator
+	Drains     Drains
 	Keyring    Keyring
 	Notifier   Notifier
 	Reloader   Reloader

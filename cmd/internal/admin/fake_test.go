@@ -139,7 +139,7 @@ func (f *fake) Undo(_ context.Context, task string) (api.Task, error) {
 func (f *fake) backend() Backend {
 	store := &kept.Memory{}
 	who := accounts.New(accounts.Config{Store: store})
-	return Backend{Accounts: who, Trail: audit.New(store, "n1", time.Now), Kept: store, Members: f, Recoveries: f, Operator: f, Keyring: f, Notifier: f, Reloader: f, Usage: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Recurring: f, Autonomous: f, Watch: f.watch}
+	return Backend{Accounts: who, Trail: audit.New(store, "n1", time.Now), Kept: store, Members: f, Recoveries: f, Operator: f, Drains: f, Keyring: f, Notifier: f, Reloader: f, Usage: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Recurring: f, Autonomous: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.
@@ -216,6 +216,22 @@ func (f *fake) RaiseFence(_ context.Context, w api.FenceName) (api.Fence, error)
 
 func (f *fake) ForgetNode(_ context.Context, n api.NodeName) (api.Node, error) {
 	return api.Node{Node: n.Node, State: api.NodeForgotten}, f.err
+}
+
+func (f *fake) Drain(_ context.Context, node string) (api.Drain, error) {
+	return api.Drain{Node: node, State: api.DrainIdle, Tasks: []api.DrainTask{}}, f.err
+}
+
+func (f *fake) DrainNode(_ context.Context, n api.NodeName) (api.Drain, error) {
+	return api.Drain{Node: n.Node, State: api.DrainBusy, Tasks: []api.DrainTask{}}, f.err
+}
+
+func (f *fake) UndrainNode(_ context.Context, n api.NodeName) (api.Drain, error) {
+	return api.Drain{Node: n.Node, State: api.DrainNone, Tasks: []api.DrainTask{}}, f.err
+}
+
+func (f *fake) MayRestart(_ context.Context, node string) (api.MayRestart, error) {
+	return api.MayRestart{Node: node, Why: []string{"no"}}, f.err
 }
 
 func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) {

@@ -84,6 +84,19 @@ func TestRoutes(t *testing.T) {
 	check("forget", forgotten, err, api.Node{Node: "n3", State: api.NodeForgotten})
 	replaced, err := c.ReplaceNode(ctx, api.NodeName{Node: "n3"})
 	check("replace", replaced, err, api.Node{Node: "n3", State: api.NodeReplaceable})
+	draining, err := c.DrainNode(ctx, api.NodeName{Node: "n/3"})
+	check("drain", draining.Node+" "+draining.State, err, "n/3 draining")
+	drained, err := c.Drain(ctx, "n/3")
+	check("drained", drained.Node+" "+drained.State, err, "n/3 drained")
+	works, err := c.UndrainNode(ctx, api.NodeName{Node: "n3"})
+	check("undrain", works.State, err, "working")
+	may, err := c.MayRestart(ctx, "n/3")
+	check("may restart", may, err, api.MayRestart{Node: "n/3", Why: []string{"no"}})
+	for _, f := range []func(context.Context, api.NodeName) (api.Drain, error){c.DrainNode, c.UndrainNode} {
+		if _, err := f(ctx, api.NodeName{}); err == nil {
+			t.Error("a drain that names no node was accepted")
+		}
+	}
 	for _, f := range []func(context.Context, api.NodeName) (api.Node, error){c.ForgetNode, c.ReplaceNode} {
 		if _, err := f(ctx, api.NodeName{}); err == nil {
 			t.Error("a request that names no node was accepted")

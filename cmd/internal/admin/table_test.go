@@ -82,6 +82,8 @@ var bodies = map[string]string{
 	"recovery.drop":    `{"component":"backup","run":"ab","why":"gone"}`,
 	"fence.raise":      `{"component":"backup","node":"n2"}`,
 	"fence.lower":      `{"component":"backup","node":"n2","token":7}`,
+	"node.drain":       `{"node":"n3"}`,
+	"node.undrain":     `{"node":"n3"}`,
 	"node.forget":      `{"node":"n3"}`,
 	"node.replace":     `{"node":"n3"}`,
 	"backup.create":    `{"database":"shop"}`,

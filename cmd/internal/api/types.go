@@ -24,7 +24,7 @@ type Member struct {
 	Run         string     `json:"run"`
 	Epoch       uint64     `json:"epoch"` // position at which the run was opened
 	Role        string     `json:"role"`  // core, spectator, watchdog, witness
-	State       string     `json:"state"` // joined, ready, suspected
+	State       string     `json:"state"` // joined, ready, suspected, draining, drained, stopping
 	Ready       bool       `json:"ready"`
 	Suspected   bool       `json:"suspected"`
 	Leader      bool       `json:"leader"`

@@ -71,6 +71,10 @@ func (a *App) around(ctx context.Context, w *work, t ledger.Task) (pipeline.Arou
 		if m.Role != signals.Core {
 			continue
 		}
+		if _, _, drained := a.drainOf(m.Node); drained {
+			out.Drained = append(out.Drained, m.Node)
+			continue
+		}
 		var r abilitiesRecord
 		e, err := a.group.Cache().GetLocal(abilitiesKey(m.Node))
 		if err != nil || json.Unmarshal(e.Value, &r) != nil || r.Format != abilitiesFormat {

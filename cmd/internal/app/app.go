@@ -183,6 +183,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.router.AddMessageFactory(claimsComponent, signals.Handle(a.hearYield)); err != nil {
 		return err
 	}
+	if err := a.router.AddMessageFactory(drainComponent, signals.Handle(a.hearHandOver)); err != nil {
+		return err
+	}
 	if err := a.router.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
@@ -199,6 +202,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.setState("joining")
 	a.joining.Go(func() { a.watch(run) })
 	a.joining.Go(func() { a.lookAfter(run) })
+	a.joining.Go(func() { a.keepDrained(run) })
 	a.joining.Go(func() { a.tellAlarms(run) })
 	a.joining.Go(func() { a.countRecoveries(run) })
 	a.joining.Go(func() { a.copyTrail(run) })
@@ -330,7 +334,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		return nil, nil, err
 	}
 	high := &raiser{cluster: a.group.ClusterID, storages: a.opened.storages}
-	b := &bridge{group: a.group, manager: a.manager, ledger: led, granted: high.raise, log: a.log, runner: a.runnerOf}
+	b := &bridge{group: a.group, manager: a.manager, ledger: led, granted: high.raise, drained: a.drained, log: a.log, runner: a.runnerOf}
 	c := a.cfg
 	w := &work{ledger: led, stores: cat.Storages, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
 	if w.items, err = itemsOf(led, func() string { return b.Self().Run }); err != nil {
@@ -345,7 +349,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
 		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
 		KeepOld: c.Restore.KeepOld, RestoreJobs: c.Restore.Jobs, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
-		Now: a.clock.Now, Paused: a.paused, Retention: policies, Abilities: a.abilities,
+		Now: a.clock.Now, Paused: a.paused, Drained: a.drained, Retention: policies, Abilities: a.abilities,
 		Signer: signer(a.group, c.Node),
 	})
 	if err != nil {
@@ -403,7 +407,10 @@ func (a *App) fail(err error) {
 func (a *App) Stop(ctx context.Context) error {
 	a.stopOnce.Do(func() {
 		a.setState("stopping")
+		var saying sync.WaitGroup
+		saying.Go(func() { a.sayStopping(ctx) })
 		a.stopErr = a.down(ctx)
+		saying.Wait()
 	})
 	return a.stopErr
 }

@@ -20,7 +20,7 @@ import (
 // backend is what the admin handler shows of this node.
 func (a *App) backend() admin.Backend {
 	return admin.Backend{
-		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a},
+		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Drains: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a},
 		Accounts: a.accounts, Trail: a.trail, Kept: groupStore{a},
 		Watch: a.watchAll, Translate: translate, Logger: a.log,
 	}
@@ -85,7 +85,7 @@ func (p people) view() api.View {
 	v := api.View{Version: g.View().Version, Leader: g.Leader(), Members: []api.Member{}}
 	for _, m := range g.Members() {
 		v.Members = append(v.Members, api.Member{
-			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: memberState(m), Ready: m.Ready, Suspected: m.Suspected,
+			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: p.a.memberState(m), Ready: m.Ready, Suspected: m.Suspected,
 			Leader: m.Leader, Voter: m.Voter, Fed: m.Fed, Self: m.Run == self, GossipAddr: m.Gossip, ClusterAddr: m.Cluster, Components: m.Components,
 			JoinedAt: p.a.times.of(joined(m.Run)),
 		})
@@ -93,10 +93,17 @@ func (p people) view() api.View {
 	return v
 }
 
-func memberState(m gms.MemberDetail) string {
+func (a *App) memberState(m gms.MemberDetail) string {
+	_, version, drained := a.drainOf(m.Node)
 	switch {
 	case m.Suspected:
 		return "suspected"
+	case len(m.Details[stoppingDetail]) > 0:
+		return "stopping"
+	case drained && a.isDrained(m, version):
+		return api.DrainIdle
+	case drained:
+		return api.DrainBusy
 	case m.Ready:
 		return "ready"
 	}

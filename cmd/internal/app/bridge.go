@@ -23,6 +23,7 @@ type bridge struct {
 	worker  *pipeline.Worker
 	ledger  ledger.Ledger
 	granted func(ctx context.Context, token uint64) error // told of each token before it is used
+	drained func() bool                                   // this node begins nothing
 	log     *slog.Logger
 
 	items  component.Items                          // of the components that work on items
@@ -311,11 +312,16 @@ func (b *bridge) settle(ctx context.Context, a signals.Appointment, fence signal
 // resumeWithin bounds the hand-over of an adopted task to the worker; a claim that stays behind is given back later.
 const resumeWithin = 15 * time.Second
 
+var errDrained = errors.New("this node is drained")
+
 // resume runs an adopted task again; when this node cannot, the claim is given back and any node takes it.
 func (b *bridge) resume(ctx context.Context, c signals.Claim) {
 	ctx, cancel := context.WithTimeout(ctx, resumeWithin)
 	defer cancel()
-	err := b.worker.Resume(ctx, claimOf(c))
+	err := errDrained
+	if !b.drained() {
+		err = b.worker.Resume(ctx, claimOf(c))
+	}
 	if err == nil {
 		return
 	}

@@ -127,7 +127,7 @@ func (a *App) startItemComponents(ctx context.Context, w *work, b *bridge) error
 		}
 		cfg := c.cfg
 		cfg.Node, cfg.Locks, cfg.Claims, cfg.Gate, cfg.Logger = a.cfg.Node, b, b, b, a.log
-		cfg.Paused = func() bool { return a.paused(c.name) || !a.clock.Settled() }
+		cfg.Paused = func() bool { return a.paused(c.name) || a.drained() || !a.clock.Settled() }
 		r, err := component.New(cfg)
 		if err != nil {
 			return err

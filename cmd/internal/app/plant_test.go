@@ -82,7 +82,7 @@ func (p *plant) host(n *gmstest.Node) (stop func(), err error) {
 		return nil, err
 	}
 	b := &bridge{
-		group: n.Group, manager: a.manager, ledger: led, log: a.log, runner: a.runnerOf,
+		group: n.Group, manager: a.manager, ledger: led, drained: a.drained, log: a.log, runner: a.runnerOf,
 		granted: func(context.Context, uint64) error { return nil },
 	}
 	b.items = embedded.NewItems(led, func() string { return b.Self().Run })

@@ -199,6 +199,37 @@ func (f *fake) ForgetNode(_ context.Context, n api.NodeName) (api.Node, error) {
 	return api.Node{}, &api.Error{Code: api.CodeNotFound, Message: "forget " + n.Node + ": not found: the node is not known"}
 }
 
+func (f *fake) Drain(_ context.Context, node string) (api.Drain, error) {
+	d := api.Drain{Node: node, State: api.DrainBusy, By: "the operator of n1", Since: before(time.Minute), Here: true, Tasks: []api.DrainTask{}}
+	switch node {
+	case "n1":
+		d.Tasks = []api.DrainTask{{ID: "t1", Type: "create", Database: "shop", LeftMS: 720_000}, {ID: "t2", Type: "verify"}}
+		d.Claims = 2
+	case "n2":
+		d.State = api.DrainIdle
+	case "n3":
+		d.State, d.Here = api.DrainIdle, false
+	default:
+		return api.Drain{}, &api.Error{Code: api.CodeNotFound, Message: "the group knows no node " + node, Hint: "fencepost members lists those that run"}
+	}
+	return d, nil
+}
+
+func (f *fake) DrainNode(ctx context.Context, n api.NodeName) (api.Drain, error) {
+	return f.Drain(ctx, n.Node)
+}
+
+func (f *fake) UndrainNode(_ context.Context, n api.NodeName) (api.Drain, error) {
+	return api.Drain{Node: n.Node, State: api.DrainNone, Here: true, Tasks: []api.DrainTask{}}, nil
+}
+
+func (f *fake) MayRestart(_ context.Context, node string) (api.MayRestart, error) {
+	if node == "n1" {
+		return api.MayRestart{Node: node, May: true, Why: []string{}}, nil
+	}
+	return api.MayRestart{Node: node, Why: []string{"voter n3 is not here", "the fence on backup of n3 is open: fencepost fences"}}, nil
+}
+
 func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) {
 	return api.Node{Node: n.Node, State: api.NodeReplaceable}, nil
 }

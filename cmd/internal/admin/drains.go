@@ -1,0 +1,35 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+func (h *handler) ofDrains() []Route {
+	one := api.PathNodes + "/{node}"
+	return []Route{
+		post(h, api.RoleAdmin, api.PathNodes+"/drain", "node.drain", "Have a node begin nothing new, so that it can be stopped.", h.drainNode),
+		post(h, api.RoleAdmin, api.PathNodes+"/undrain", "node.undrain", "Let a drained node work again.", h.undrainNode),
+		get(h, one+"/drain", "drain.read", "How far a node is on its way to doing nothing.", func(r *http.Request) (api.Drain, error) {
+			return h.Drains.Drain(r.Context(), r.PathValue("node"))
+		}),
+		get(h, one+"/may-restart", "node.mayrestart", "Whether a node may be stopped now without hurting the group, and what stands against it.", func(r *http.Request) (api.MayRestart, error) {
+			return h.Drains.MayRestart(r.Context(), r.PathValue("node"))
+		}),
+	}
+}
+
+func (h *handler) drainNode(r *http.Request, want api.NodeName) (api.Drain, error) {
+	if err := missing("node", want.Node); err != nil {
+		return api.Drain{}, err
+	}
+	return h.Drains.DrainNode(r.Context(), want)
+}
+
+func (h *handler) undrainNode(r *http.Request, want api.NodeName) (api.Drain, error) {
+	if err := missing("node", want.Node); err != nil {
+		return api.Drain{}, err
+	}
+	return h.Drains.UndrainNode(r.Context(), want)
+}

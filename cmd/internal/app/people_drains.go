@@ -1,0 +1,136 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/signals"
+)
+
+// Drain implements admin.Drains.
+func (p people) Drain(ctx context.Context, node string) (api.Drain, error) {
+	p.fresh(ctx)
+	if err := p.knows(node); err != nil {
+		return api.Drain{}, err
+	}
+	return p.a.drainShown(ctx, node), nil
+}
+
+// DrainNode implements admin.Drains.
+func (p people) DrainNode(ctx context.Context, want api.NodeName) (api.Drain, error) {
+	return p.setDrain(ctx, want.Node, true)
+}
+
+// UndrainNode implements admin.Drains.
+func (p people) UndrainNode(ctx context.Context, want api.NodeName) (api.Drain, error) {
+	return p.setDrain(ctx, want.Node, false)
+}
+
+func (p people) setDrain(ctx context.Context, node string, on bool) (api.Drain, error) {
+	if err := p.knows(node); err != nil {
+		return api.Drain{}, err
+	}
+	p.a.log.Info("app: an operator decides whether a node works", "node", node, "drained", on)
+	if err := p.a.setDrain(ctx, node, on, (jobs(p)).asker(ctx)); err != nil {
+		return api.Drain{}, err
+	}
+	if err := p.a.group.Sync(ctx); err != nil { // that this node knows it too
+		return api.Drain{}, err
+	}
+	return p.Drain(ctx, node)
+}
+
+// knows refuses a node of which the group has neither a run, nor a place in its log, nor a drain.
+func (p people) knows(node string) error {
+	_, here := p.a.member(node)
+	_, _, drained := p.a.drainOf(node)
+	if here || drained || slices.ContainsFunc(p.a.group.Servers(), func(s gms.Server) bool { return s.Node == node }) {
+		return nil
+	}
+	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("the group knows no node %q", node), Hint: "fencepost members lists those that run"}
+}
+
+// MayRestart implements admin.Drains.
+func (p people) MayRestart(ctx context.Context, node string) (api.MayRestart, error) {
+	fresh := p.fresh(ctx)
+	if err := p.knows(node); err != nil {
+		return api.MayRestart{}, err
+	}
+	if !p.a.group.Follows() {
+		return api.MayRestart{}, &api.Error{Code: api.CodeUnavailable, Message: "this node is fed by another one, and does not know who votes", Hint: "ask a node that votes: fencepost members"}
+	}
+	c := crossing{node: node, confirmed: fresh, servers: p.a.group.Servers(), members: p.a.group.Members(), voters: p.a.cfg.Raft.Voters, fences: p.fences()}
+	for _, e := range p.a.group.Cache().ListLocal(drainComponent, "", "") {
+		c.drained = append(c.drained, e.Key.Key)
+	}
+	why := c.against()
+	return api.MayRestart{Node: node, May: len(why) == 0, Why: why}, nil
+}
+
+// crossing is what decides whether a node may be away for a while.
+type crossing struct {
+	node      string
+	confirmed bool // by a majority
+	servers   []gms.Server
+	members   []gms.MemberDetail
+	voters    int // that the group has when there are enough who can be one
+	drained   []string
+	fences    []api.Fence
+}
+
+// against is what stands against it, one sentence each. It is pure.
+func (c crossing) against() (why []string) {
+	why = []string{}
+	add := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
+	if !c.confirmed {
+		add("no majority confirms what this node knows")
+	}
+	voting, able := 0, 0
+	for _, s := range c.servers {
+		if !s.Voter {
+			continue
+		}
+		voting++
+		if !slices.ContainsFunc(c.members, func(m gms.MemberDetail) bool { return m.Node == s.Node }) {
+			add("voter %s is not here", s.Node)
+		}
+	}
+	for _, m := range c.members {
+		votes := m.Role == signals.Core || m.Role == signals.Witness
+		if votes {
+			able++
+		}
+		switch {
+		case m.Suspected:
+			add("%s is suspected: it answers late or not at all", m.Node)
+		case votes && !m.Ready:
+			add("%s is not ready yet", m.Node)
+		}
+		if m.Node != c.node && len(m.Details[stoppingDetail]) > 0 {
+			add("%s stops just now", m.Node)
+		}
+	}
+	if want := oddOf(min(c.voters, able)); voting < want {
+		add("%d members vote, and there shall be %d: one has to catch up first", voting, want)
+	}
+	for _, n := range c.drained {
+		if n != c.node {
+			add("%s is drained: fencepost node undrain %s", n, n)
+		}
+	}
+	for _, f := range c.fences {
+		add("the fence on %s of %s is open: fencepost fences", f.Component, f.Node)
+	}
+	return why
+}
+
+// oddOf is the largest odd number up to n.
+func oddOf(n int) int {
+	if n%2 == 0 {
+		n--
+	}
+	return n
+}
