@@ -100,7 +100,9 @@ func (b *bridge) resumeItem(ctx context.Context, c component.Claim) {
 	ctx, cancel := context.WithTimeout(ctx, resumeWithin)
 	defer cancel()
 	err := errors.New("the component does not run here yet")
-	if r := b.runner(c.Component); r != nil {
+	if r := b.runner(c.Component); b.drained() {
+		err = errDrained
+	} else if r != nil {
 		var it component.Item
 		if it, err = b.items.Get(ctx, c.Component, c.Item); err == nil {
 			err = r.Resume(context.WithoutCancel(ctx), c, it)
