@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/component"
@@ -75,7 +76,7 @@ func (h *Housekeeper) Components() []component.Config {
 }
 
 func (h *Housekeeper) component(name, items string, every time.Duration, work component.Func, able func(component.Item) bool) component.Config {
-	again := rounds{h.items, items, every}
+	again := rounds{h.items, items, every, &sync.Map{}}
 	return component.Config{
 		Component: name, Trigger: component.Trigger{Types: []string{items}}, NoEvent: true, Peek: true, Every: min(every, time.Minute), Limit: 6 * time.Hour,
 		Able: able, Worker: work, Index: again, Store: again, Now: h.w.cfg.Now,
@@ -118,6 +119,7 @@ type rounds struct {
 	component.Items
 	of    string // type
 	every time.Duration
+	tried *sync.Map // token of this process' last attempt, by item
 }
 
 // Query implements component.Index.
@@ -145,14 +147,16 @@ func (r rounds) after(record component.Record) time.Time {
 }
 
 // Begin implements component.Store: under the claim it says once more whether the time has come, since somebody may have
-// been there between the look and the claim. A repeated call finds its own attempt.
+// been there between the look and the claim. A repeated call finds its own attempt, which it knows by the claim's token: two
+// nodes may begin at the same time to the last digit.
 func (r rounds) Begin(ctx context.Context, c component.Claim, at time.Time) (component.Item, error) {
+	last, _ := r.tried.Swap(c.Item, c.Token)
 	before, err := r.Get(ctx, c.Component, c.Item)
 	if err != nil {
 		return before, err
 	}
 	it, err := r.Items.Begin(ctx, c, at)
-	if own := before.Record.LastAttempt.Sub(at).Abs() < time.Microsecond; !own {
+	if own := last == c.Token && before.Record.LastAttempt.Sub(at).Abs() < time.Microsecond; !own {
 		it.Record.NotBefore = r.after(before.Record)
 	}
 	return it, err

@@ -122,7 +122,7 @@ func TestWrongFilters(t *testing.T) {
 		"exclude each other":                   {Schemas: []string{"my"}, Tables: []string{"plain"}},
 		"not a name or pattern":                {Tables: []string{`"open`}},
 		`format "tar" is not`:                  {Format: "tar"},
-		"role passwords are part of":           {RolePasswords: true},
+		"role passwords are part of":           {NoGlobals: true, RolePasswords: true},
 		"zero byte":                            {Tables: []string{"a\x00b"}},
 		`filter "" is not a name or pattern`:   {Schemas: []string{""}},
 		`filter "x." is not a name or pattern`: {Tables: []string{"x."}},
@@ -149,7 +149,7 @@ func TestFilteredRights(t *testing.T) {
 	role := newSource(t, Config{DSN: srv.DSNFor("partly", "p", s.Database())})
 	takeWith(t, role, source.DumpOptions{Schemas: []string{"my"}, NoLargeObjects: true})
 	for part, o := range map[string]source.DumpOptions{
-		"large object 4711": {Schemas: []string{"my"}}, "plain": {Tables: []string{"plain"}, NoLargeObjects: true}, "passwords": {RolePasswords: true},
+		"large object 4711": {Schemas: []string{"my"}}, "plain": {Tables: []string{"plain"}, NoLargeObjects: true}, "passwords": {NoGlobals: true, RolePasswords: true},
 	} {
 		_, err := role.DumpWith(t.Context(), first, o)
 		fails(t, err, part)
@@ -232,12 +232,12 @@ func TestGlobals(t *testing.T) {
 		"by default":                  {s, source.DumpOptions{}, true, false},
 		"plain":                       {s, source.DumpOptions{Format: source.FormatPlain, NoLargeObjects: true}, true, false},
 		"streams":                     {s, source.DumpOptions{Jobs: 2}, true, false},
-		"with passwords":              {s, source.DumpOptions{RolePasswords: true}, true, true},
+		"with passwords":              {s, source.DumpOptions{NoGlobals: true, RolePasswords: true}, true, true},
 		"none":                        {s, source.DumpOptions{NoGlobals: true}, false, false},
 		"configured with passwords":   {configured(GlobalsPasswords), source.DumpOptions{}, true, true},
 		"asked for none all the same": {configured(GlobalsPasswords), source.DumpOptions{NoGlobals: true}, false, false},
 		"configured none":             {configured(GlobalsNone), source.DumpOptions{}, false, false},
-		"asked for all the same":      {configured(GlobalsNone), source.DumpOptions{RolePasswords: true}, true, true},
+		"asked for all the same":      {configured(GlobalsNone), source.DumpOptions{NoGlobals: true, RolePasswords: true}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := takeWith(t, c.s, c.o)
