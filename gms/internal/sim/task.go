@@ -91,9 +91,10 @@ func (t *task) pass() pass {
 // write is a guarded write of the ledger; it is repeated until its outcome is known.
 func (t *task) write(body func() result, then func(result)) {
 	t.next(func() {
-		t.m.n.w.ledger.write(t.m.n, t.pass(), body, func(r result, known bool) {
+		p := t.pass()
+		t.m.n.w.ledger.write(t.m.n, p, body, func(r result, known bool) {
 			switch {
-			case !known || r.away:
+			case !known || r.away, r.fenced && p != t.pass(): // refused under a fence that was lowered meanwhile, and the claim kept
 				t.again(func() { t.write(body, then) })
 			case r.fenced:
 				t.stop()
