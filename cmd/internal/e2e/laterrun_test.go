@@ -84,7 +84,7 @@ func TestHangUp(t *testing.T) {
 	}
 	reread("nonsense: true\n", "the old one stays")
 	quiet := strings.Replace(string(good), "level: debug", "level: info", 1)
-	reread(quiet, `"level":"info"`)
+	reread(quiet, `"applied":"log.level"`)
 	reread(strings.Replace(quiet, "profile: lan", "profile: wan", 1), "restart it to apply the rest")
 	if c.nodeOf("n1") != node {
 		t.Error("the node was started again")
