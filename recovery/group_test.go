@@ -41,6 +41,14 @@ func startRealNode(t *testing.T, cfg gms.Config, f recoverFunc) *realNode {
 	return n
 }
 
+// awaitWork waits until the node may begin work: nobody recovers it, and its lease is held.
+func (n *realNode) awaitWork(t *testing.T, ctx context.Context) {
+	t.Helper()
+	if err := errors.Join(n.AwaitUnfenced(ctx, "backup"), n.group.AwaitStanding(ctx)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (n *realNode) halt(t *testing.T) {
 	n.Manager.Stop()
 	n.router.Stop()
@@ -74,9 +82,7 @@ func TestNextRunOfALoneNodeRecoversTheLast(t *testing.T) {
 	first := startRealNode(t, cfg, func(context.Context, signals.FailureRecoverySignal) error {
 		return errors.New("nobody has died")
 	})
-	if err := first.AwaitUnfenced(ctx, "backup"); err != nil {
-		t.Fatal(err)
-	}
+	first.awaitWork(t, ctx)
 	for _, item := range []string{"B1", "B2"} {
 		if _, err := first.group.Claim(ctx, "backup", item, 1); err != nil {
 			t.Fatal(err)
@@ -92,9 +98,7 @@ func TestNextRunOfALoneNodeRecoversTheLast(t *testing.T) {
 		adopted, err = adoptOneFreeOthers(ctx, s, firstRun)
 		return err
 	})
-	if err := second.AwaitUnfenced(ctx, "backup"); err != nil {
-		t.Fatal(err)
-	}
+	second.awaitWork(t, ctx)
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -124,9 +128,7 @@ func TestPoisonIsQuarantined(t *testing.T) {
 	first := startRealNode(t, cfg, func(context.Context, signals.FailureRecoverySignal) error {
 		return errors.New("nobody has died")
 	})
-	if err := first.AwaitUnfenced(ctx, "backup"); err != nil {
-		t.Fatal(err)
-	}
+	first.awaitWork(t, ctx)
 	if _, err := first.group.Claim(ctx, "backup", "B1", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -154,9 +156,7 @@ func TestPoisonIsQuarantined(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if err := second.AwaitUnfenced(ctx, "backup"); err != nil {
-		t.Fatal(err)
-	}
+	second.awaitWork(t, ctx)
 	if _, err := second.group.Claim(ctx, "backup", "B1", 2); !errors.Is(err, gms.ErrQuarantined) {
 		t.Errorf("claimed: %v", err)
 	}

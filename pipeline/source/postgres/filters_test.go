@@ -149,7 +149,7 @@ func TestFilteredRights(t *testing.T) {
 	role := newSource(t, Config{DSN: srv.DSNFor("partly", "p", s.Database())})
 	takeWith(t, role, source.DumpOptions{Schemas: []string{"my"}, NoLargeObjects: true})
 	for part, o := range map[string]source.DumpOptions{
-		"large object 4711": {Schemas: []string{"my"}}, "plain": {Tables: []string{"plain"}, NoLargeObjects: true}, "passwords": {NoGlobals: true, RolePasswords: true},
+		"large object 4711": {Schemas: []string{"my"}}, "plain": {Tables: []string{"plain"}, NoLargeObjects: true}, "passwords": {RolePasswords: true},
 	} {
 		_, err := role.DumpWith(t.Context(), first, o)
 		fails(t, err, part)
@@ -232,12 +232,12 @@ func TestGlobals(t *testing.T) {
 		"by default":                  {s, source.DumpOptions{}, true, false},
 		"plain":                       {s, source.DumpOptions{Format: source.FormatPlain, NoLargeObjects: true}, true, false},
 		"streams":                     {s, source.DumpOptions{Jobs: 2}, true, false},
-		"with passwords":              {s, source.DumpOptions{NoGlobals: true, RolePasswords: true}, true, true},
+		"with passwords":              {s, source.DumpOptions{RolePasswords: true}, true, true},
 		"none":                        {s, source.DumpOptions{NoGlobals: true}, false, false},
 		"configured with passwords":   {configured(GlobalsPasswords), source.DumpOptions{}, true, true},
 		"asked for none all the same": {configured(GlobalsPasswords), source.DumpOptions{NoGlobals: true}, false, false},
 		"configured none":             {configured(GlobalsNone), source.DumpOptions{}, false, false},
-		"asked for all the same":      {configured(GlobalsNone), source.DumpOptions{NoGlobals: true, RolePasswords: true}, true, true},
+		"asked for all the same":      {configured(GlobalsNone), source.DumpOptions{RolePasswords: true}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := takeWith(t, c.s, c.o)
@@ -259,7 +259,7 @@ func TestGlobals(t *testing.T) {
 	}
 	defer func() { _ = d.Close() }()
 	fails(t, d.Write(t.Context(), source.PartGlobals, &bytes.Buffer{}), "no whole list of roles", source.ErrIncomplete)
-	_, err = s.DumpWith(t.Context(), first, source.DumpOptions{NoGlobals: true, RolePasswords: true})
+	_, err = s.DumpWith(t.Context(), first, source.DumpOptions{RolePasswords: true})
 	fails(t, err, "shall be left out")
 }
 
