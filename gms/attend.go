@@ -263,26 +263,48 @@ func (s *session) hear(m *wire.SessionDown) (end streamEnd, over bool) {
 	return streamEnd{}, false
 }
 
-// detour has another member pass the renewal to the leader that it knows: a stopped leader breaks no connection.
+// detour has another member pass the renewal to the leader that it knows: a stopped leader breaks no connection. It goes by
+// whom the last one came through, and not twice in a row by one through whom none came: a member that gossip holds alive
+// may be out of this one's reach, the leader itself above all, whose name is forgotten when it was not heard for a while.
 func (s *session) detour(ctx context.Context, r *wire.Renewal, limit time.Duration) {
-	node := s.to.bystander(s.to.leaderHint())
+	leader := s.to.leaderHint()
+	s.mu.Lock()
+	node, mute := s.through, s.mute
+	s.mu.Unlock()
+	if node == "" || node == leader {
+		node = s.to.bystander(leader, mute)
+	}
+	if node == "" {
+		node = s.to.bystander(leader) // there is only that one
+	}
 	if node == "" {
 		return
 	}
-	client, err := s.to.client(node)
-	if err != nil {
-		return
+	reply, err := s.passOn(ctx, node, r, limit)
+	s.mu.Lock()
+	if err == nil && reply.GetAcknowledged() {
+		s.through, s.mute = node, ""
+	} else {
+		s.through, s.mute = "", node
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	request, err := s.to.sealed(r)
-	if err != nil {
-		return
-	}
-	reply, err := client.Renew(ctx, request)
+	s.mu.Unlock()
 	if err != nil {
 		s.log.Debug("gms: renewal could not be passed on", "through", node, "error", err)
 		return
 	}
 	s.acknowledged(reply)
+}
+
+func (s *session) passOn(ctx context.Context, node string, r *wire.Renewal, limit time.Duration) (*wire.RenewReply, error) {
+	client, err := s.to.client(node)
+	if err != nil {
+		return nil, err
+	}
+	request, err := s.to.sealed(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return client.Renew(ctx, request)
 }

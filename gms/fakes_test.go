@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,9 +65,9 @@ func (f *fakeMembers) client(node string) (wire.ClusterClient, error) {
 	return nil, errors.New("address is not known")
 }
 
-func (f *fakeMembers) bystander(not string) string {
+func (f *fakeMembers) bystander(not ...string) string {
 	for n := range f.clients {
-		if n != not {
+		if !slices.Contains(not, n) {
 			return n
 		}
 	}

@@ -166,12 +166,12 @@ func (g *Group) resolve(node string) (string, error) {
 // client is the other members' calls of a node.
 func (g *Group) client(node string) (wire.ClusterClient, error) { return g.dialer.Client(node) }
 
-// bystander is some living member other than not.
-func (g *Group) bystander(not string) string {
+// bystander is some living member other than those in not, empty names apart.
+func (g *Group) bystander(not ...string) string {
 	list, _ := g.peers.alive()
 	var names []string
 	for _, p := range list {
-		if n := p.meta.GetNode(); n != not && n != g.cfg.Node {
+		if n := p.meta.GetNode(); !slices.Contains(not, n) && n != g.cfg.Node {
 			names = append(names, n)
 		}
 	}

@@ -19,8 +19,8 @@ type members interface {
 	leaderChanged() <-chan struct{}
 	// client calls a node's cluster port; an error when its address is not known.
 	client(node string) (wire.ClusterClient, error)
-	// bystander is some living member other than the one named, to pass a renewal on; empty when there is none.
-	bystander(not string) string
+	// bystander is some living member other than those named, to pass a renewal on; empty when there is none.
+	bystander(not ...string) string
 	// sealed signs a renewal, so that another member may pass it on.
 	sealed(r *wire.Renewal) (*wire.RenewRequest, error)
 	// applied is the Raft index that the own log has brought here; 0 for a member that is fed.
@@ -52,6 +52,8 @@ type session struct {
 	poke    chan struct{} // capacity 1: a deadline was moved
 	ended   bool          // over is closed
 	heard   time.Duration // when a leader acknowledged last, or the session began
+	through string        // by whose detour the last renewal came through; empty: the last one did not
+	mute    string        // by whom it did not
 	lost    bool          // quorum was told so
 
 	out   chan *wire.Renewal // capacity 1: the newest renewal, for the stream that is open

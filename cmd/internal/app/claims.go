@@ -142,23 +142,30 @@ func nextStep(token uint64, quarantine bool, c gms.ClaimState, held bool) claimS
 	return claimAsk
 }
 
-// actOn takes a step that is this node's to take. That somebody was quicker is no error: the next look shows it.
+// actOn takes a step that is this node's to take. That somebody was quicker is no error: the next look shows it. It returns
+// when this node's own replica shows what was done: an older one would have it ask itself to end its own claim.
 func (a *App) actOn(ctx context.Context, step claimStep, r api.ClaimName) error {
-	if step == claimFree {
-		err := a.group.FreeItem(ctx, r.Component, r.Item)
-		if errors.Is(err, gms.ErrNotFound) || errors.Is(err, gms.ErrNotHolder) {
-			return nil
+	err := a.step(ctx, step, r)
+	for _, quicker := range []error{gms.ErrBusy, gms.ErrQuarantined, gms.ErrNotFound, gms.ErrNotHolder} {
+		if errors.Is(err, quicker) {
+			err = nil
 		}
+	}
+	if err != nil {
 		return err
 	}
+	return a.group.Sync(ctx)
+}
+
+func (a *App) step(ctx context.Context, step claimStep, r api.ClaimName) error {
+	if step == claimFree {
+		return a.group.FreeItem(ctx, r.Component, r.Item)
+	}
 	c, err := a.group.Claim(ctx, r.Component, r.Item, 1)
-	if err == nil {
-		return a.group.EndClaim(ctx, c, signals.Quarantine)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, gms.ErrBusy) || errors.Is(err, gms.ErrQuarantined) {
-		return a.group.Sync(ctx)
-	}
-	return err
+	return a.group.EndClaim(ctx, c, signals.Quarantine)
 }
 
 func (a *App) claimOn(component, item string) (gms.ClaimState, bool) {
