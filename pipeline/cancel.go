@@ -40,11 +40,15 @@ func (w *Worker) runningIDs() []string {
 
 func (w *Worker) cancelIfAsked(ctx context.Context, id string) {
 	t, err := w.cfg.Ledger.Task(ctx, id)
+	tooLate := false
+	if err == nil && t.Type == ledger.Delete && t.CancelBy != "" {
+		tooLate, err = deleteBegun(ctx, w.cfg.Ledger, t.Backup)
+	}
 	switch {
 	case errors.Is(err, ledger.ErrNotFound) || ctx.Err() != nil:
 	case err != nil:
 		w.cfg.Logger.WarnContext(ctx, "cancel requests not read", "task", id, "err", err)
-	case t.Type == ledger.Delete && t.State == ledger.Deleting: // too late (PROTOCOL.md 29)
+	case tooLate:
 	case t.CancelBy != "" || t.State.Final():
 		w.mu.Lock()
 		end, goOn := w.running[id], w.waiting[id]

@@ -39,7 +39,7 @@ func (a *attempt) delete(ctx, keep context.Context) error {
 		}
 	}
 	entry.State = ledger.BackupDeleting
-	if err := a.mark(ctx, t, entry); err != nil {
+	if err := a.mark(keep, t, entry); err != nil { // a cancel that is there is seen by it; one that comes meanwhile is too late
 		return err
 	}
 	work, end := context.WithCancelCause(keep)

@@ -142,6 +142,13 @@ func TestRule29_DeletingIsNotTakenBack(t *testing.T) {
 		if verdict != Rerun {
 			r.Fatalf("verdict %d", verdict)
 		}
+		heir.w.mu.Lock()
+		heir.w.running[task.ID] = func(cause error) { r.Errorf("the planned task, with its refused request, is ended: %v", cause) }
+		heir.w.mu.Unlock()
+		heir.w.cancelIfAsked(r.Context(), task.ID)
+		heir.w.mu.Lock()
+		delete(heir.w.running, task.ID)
+		heir.w.mu.Unlock()
 		r.must(heir.w.Resume(r.Context(), claim))
 		r.awaitState(task.ID, ledger.Completed)
 		gate.Release() // a late delete does no harm

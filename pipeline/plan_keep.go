@@ -104,8 +104,18 @@ func (p *Planner) Undelete(ctx context.Context, id, by string) (ledger.Backup, e
 
 // tooLate tells whether a backup's entry says deleting or gone.
 func (p *Planner) tooLate(ctx context.Context, id string) bool {
-	b, err := p.cfg.Ledger.Backup(ctx, id)
-	return err == nil && (b.State == ledger.BackupDeleting || b.State == ledger.BackupGone)
+	begun, err := deleteBegun(ctx, p.cfg.Ledger, id)
+	return err == nil && begun
+}
+
+// deleteBegun tells whether a backup's entry says deleting or gone: from then on no cancel of the delete is heard
+// (PROTOCOL.md 29). The state of the task says less: one that runs again is planned meanwhile.
+func deleteBegun(ctx context.Context, l ledger.Ledger, backup string) (bool, error) {
+	b, err := l.Backup(ctx, backup)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return b.State == ledger.BackupDeleting || b.State == ledger.BackupGone, err
 }
 
 // Mark changes what people say of a backup.
