@@ -219,9 +219,10 @@ func TestKillTheRecoverer(t *testing.T) {
 	dsn := database(t, bulk("goods", 5))
 	c := newCluster(t, options{nodes: 3, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.up()
+	c.forgetHighs()
 	task := c.backup("n1")
 	owner := c.reaches("n1", task.ID, "uploading", sent).Node
-	release := c.lockStorage("a")
+	release := c.lockStorage("a") // who recovers must write to a's owner object first
 	c.kill(owner)
 	c.start(owner)
 	by := c.survivor(owner)
@@ -240,6 +241,23 @@ func TestKillTheRecoverer(t *testing.T) {
 	}
 	c.recovered(by)
 	c.oneBackup(by)
+}
+
+// forgetHighs has no node remember that it has raised the storages' highest number, until its next claim: that of the
+// components which clean up would come at any moment.
+func (c *cluster) forgetHighs() {
+	c.t.Helper()
+	for _, component := range []string{"sweep", "tidy"} {
+		if _, err := c.client("n1").PauseComponent(c.ctx, component, true); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	for _, name := range c.names {
+		c.kill(name)
+		c.start(name)
+		c.ready(name)
+	}
+	c.recovered("n1")
 }
 
 // standing waits until a node that is held back at the fence holds its lease.
