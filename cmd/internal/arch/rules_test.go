@@ -32,6 +32,7 @@ var rules = []rule{
 	{"no init", checkInit},
 	{"no sleep in tests", checkSleep},
 	{"skips have a listed reason", checkSkips},
+	{"tests that a comment names are there", checkNamedTests},
 }
 
 func checkTopLevel(t *tree) []string {

@@ -59,6 +59,10 @@ func TestRulesSee(t *testing.T) {
 		{"skip in a suite", "gms/gmstest/x.go", "package gmstest\nimport \"testing\"\nfunc f(t testing.TB) { t.Skipf(\"flaky %d\", 1) }", checkSkips, "skip without a listed reason"},
 		{"listed skip", "signals/x_test.go", "package signals\nimport \"testing\"\nfunc f(t *testing.T) { t.Skip(\"long test: set FENCEPOST_LONG=1\") }", checkSkips, ""},
 		{"skip of a random input", "signals/x_test.go", "package signals\nimport (\"testing\"; \"pgregory.net/rapid\")\nfunc f(_ *testing.T, t *rapid.T) { t.Skip() }", checkSkips, ""},
+		{"test that is not there", "signals/x.go", "package signals\n// 12 a fault: TestGone\nvar x int", checkNamedTests, "signals/x.go:2: there is no TestGone"},
+		{"test that is there", "signals/x_test.go", "package signals\n// 12 a fault: TestHere\nfunc TestHere() {}", checkNamedTests, ""},
+		{"test in a sample", "signals/x.go", "package signals\n// func TestYours(t *testing.T) {}\nvar x int", checkNamedTests, ""},
+
 		{"skip inside a property", "signals/x_test.go", "package signals\nimport (\"testing\"; \"pgregory.net/rapid\")\nfunc f(t *rapid.T) { func(t *testing.T) { t.Skip() }(nil) }", checkSkips, "skip without"},
 	}
 	for _, c := range cases {
