@@ -195,6 +195,11 @@ func (p *Planner) database(field, name string) error {
 	if _, ok := p.cfg.Catalog.Sources[name]; ok {
 		return nil
 	}
+	if _, ok := p.cfg.Catalog.Scratch[name]; ok {
+		known := strings.Join(slices.Sorted(maps.Keys(p.cfg.Catalog.Sources)), ", ")
+		return &RequestError{Field: field, Problem: fmt.Sprintf("%q is a scratch server, which backups are tried out on: none is made of it, and none restored there for good", name),
+			Hint: "name one of: " + known + "; to try a backup out there, verify it with that scratch server"}
+	}
 	return unknown(field, "database", name, p.cfg.Catalog.Sources)
 }
 
@@ -212,7 +217,7 @@ func (p *Planner) storages(names []string) ([]string, error) {
 			return nil, unknown("storages", "storage", name, p.cfg.Catalog.Storages)
 		}
 		if seen[name] {
-			return nil, &RequestError{Field: "storages", Problem: fmt.Sprintf("storage %q is named twice", name)}
+			return nil, &RequestError{Field: "storages", Problem: fmt.Sprintf("storage %q is named twice", name), Hint: "name each once"}
 		}
 		seen[name] = true
 	}

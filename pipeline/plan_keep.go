@@ -97,7 +97,7 @@ func (p *Planner) Undelete(ctx context.Context, id, by string) (ledger.Backup, e
 	}
 	b, err := p.entry(ctx, id)
 	if err == nil && len(list) == 0 {
-		err = &RequestError{Field: "backup", Problem: fmt.Sprintf("nobody is about to delete backup %s", id), Err: ledger.ErrNotFound}
+		err = &RequestError{Field: "backup", Problem: fmt.Sprintf("nobody is about to delete backup %s", id), Hint: "deletes that wait are among the tasks that have not ended", Err: ledger.ErrNotFound}
 	}
 	return b, err
 }
@@ -130,7 +130,7 @@ func (p *Planner) Mark(ctx context.Context, id string, edit func(ledger.Mark) le
 	case errors.Is(err, ledger.ErrNotFound):
 		return b, noBackup(id, err)
 	case errors.Is(err, ledger.ErrFinal):
-		return b, &RequestError{Field: "backup", Problem: fmt.Sprintf("backup %s is not one that is kept", id), Err: err}
+		return b, &RequestError{Field: "backup", Problem: fmt.Sprintf("backup %s is not one that is kept", id), Hint: "pins, notes and labels are for completed backups that are not being deleted", Err: err}
 	}
 	return b, err
 }
@@ -200,7 +200,7 @@ func (p *Planner) PlanReplicate(ctx context.Context, r CopyRequest) (ledger.Task
 	case len(names) == 0:
 		return ledger.Task{}, &RequestError{Field: "backup", Problem: fmt.Sprintf("every copy of backup %s is whole", b.ID), Hint: "name a storage that shall get one too"}
 	case !whole:
-		return ledger.Task{}, &RequestError{Field: "backup", Problem: fmt.Sprintf("backup %s has no whole copy to copy from", b.ID)}
+		return ledger.Task{}, &RequestError{Field: "backup", Problem: fmt.Sprintf("backup %s has no whole copy to copy from", b.ID), Hint: "verify it to have its copies looked at again, or make another backup"}
 	}
 	t := p.keepTask(ledger.Replicate, b, r.ID, r.Internal)
 	t.Storages = names

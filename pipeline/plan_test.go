@@ -12,7 +12,9 @@ import (
 
 func TestPlanBackup(t *testing.T) {
 	inRig(t, func(r *rig) {
-		p := r.planner(func(c *PlannerConfig) { c.Require = "any" })
+		p := r.planner(func(c *PlannerConfig) {
+			c.Require, c.Catalog.Scratch = "any", map[string]source.Source{"lab": nil}
+		})
 		task, err := p.PlanBackup(r.Context(), BackupRequest{Database: "shop", Internal: true})
 		r.must(err)
 		row, err := r.led.Task(r.Context(), task.ID)
@@ -27,8 +29,9 @@ func TestPlanBackup(t *testing.T) {
 		}{
 			{BackupRequest{}, "database", "shop"},
 			{BackupRequest{Database: "nope"}, "database", "shop"},
+			{BackupRequest{Database: "lab"}, "database", "name one of: shop"},
 			{BackupRequest{Database: "shop", Storages: []string{"three"}}, "storages", "one, two"},
-			{BackupRequest{Database: "shop", Storages: []string{"one", "one"}}, "storages", ""},
+			{BackupRequest{Database: "shop", Storages: []string{"one", "one"}}, "storages", "once"},
 			{BackupRequest{Database: "shop", Storages: []string{"one"}, Require: "2"}, "require", "all"},
 			{BackupRequest{Database: "shop", Require: "most"}, "require", "all"},
 		} {
@@ -44,14 +47,14 @@ func TestPlanBackup(t *testing.T) {
 func wantRequestError(r *rig, err error, field, hint string) {
 	r.Helper()
 	var bad *RequestError
-	if !errors.As(err, &bad) || bad.Field != field || !strings.Contains(bad.Hint, hint) || bad.Problem == "" {
+	if !errors.As(err, &bad) || bad.Field != field || !strings.Contains(bad.Hint, hint) || bad.Hint == "" || bad.Problem == "" {
 		r.Errorf("got %#v, want field %s with hint %q", err, field, hint)
 	}
 }
 
 func TestPlanRestore(t *testing.T) {
 	inRig(t, func(r *rig) {
-		p := r.planner(nil)
+		p := r.planner(func(c *PlannerConfig) { c.Catalog.Scratch = map[string]source.Source{"lab": nil} })
 		unfinished := r.backup("all")
 		r.must(p.Cancel(r.Context(), unfinished.ID, "ann"))
 		r.start("n1", nil, nil)
@@ -74,6 +77,7 @@ func TestPlanRestore(t *testing.T) {
 			{RestoreRequest{}, "backup", "id"},
 			{RestoreRequest{Backup: "nope"}, "backup", "list"},
 			{RestoreRequest{Backup: task.Backup, Database: "nope"}, "database", "shop"},
+			{RestoreRequest{Backup: task.Backup, Database: "lab"}, "database", "name one of: shop"},
 			{RestoreRequest{Backup: task.Backup, Target: strings.Repeat("x", 64)}, "target", "63"},
 			{RestoreRequest{Backup: task.Backup, Target: "a\x00b"}, "target", "63"},
 			{RestoreRequest{Backup: task.Backup, Storage: "three"}, "storage", "one, two"},

@@ -144,31 +144,53 @@ func shelfTask(target string) string {
 // it replaced is kept. The configuration's restore.keep_old and restore.jobs count.
 // A restore into the same target that was killed is cleaned up after; one that still runs is ended.
 func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo string, err error) {
+	d, err := s.receiver(r.Database)
+	if err != nil {
+		return "", "", err
+	}
 	if err := s.there(ctx); err != nil {
 		return "", "", err
 	}
-	for i, d := range s.config.Databases {
-		if d.Name != r.Database {
-			continue
-		}
-		src, err := OpenSource(d, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return "", "", fmt.Errorf("databases[%d] %s: %w", i, d.Name, err)
-		}
-		target := r.Target
-		if target == "" {
-			target = r.Backup // its name is in the manifest; this tells it from others as well
-		}
-		done, err := pipeline.RestoreDirect(ctx, s.catalog, pipeline.DirectRestore{
-			Backup: r.Backup, Into: src, Count: r.Count,
-			// As by FormGroup, a number that no group has given out to an attempt that still runs.
-			Attempt: source.Attempt{Task: shelfTask(target), Token: uint64(time.Now().UnixMicro())},
-			Options: source.RestoreOptions{Target: r.Target, Replace: r.Replace, KeepOld: s.config.Restore.KeepOld,
-				RestoreChoices: source.RestoreChoices{Jobs: s.config.Restore.Jobs}},
-		})
-		return done.Target, done.Undo, err
+	src, err := OpenSource(d, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", "", fmt.Errorf("database %s of the configuration: %w", d.Name, err)
 	}
-	return "", "", fmt.Errorf("the configuration has no database named %q", r.Database)
+	target = r.Target
+	if target == "" {
+		target = r.Backup // its name is in the manifest; this tells it from others as well
+	}
+	done, err := pipeline.RestoreDirect(ctx, s.catalog, pipeline.DirectRestore{
+		Backup: r.Backup, Into: src, Count: r.Count,
+		// As by FormGroup, a number that no group has given out to an attempt that still runs.
+		Attempt: source.Attempt{Task: shelfTask(target), Token: uint64(time.Now().UnixMicro())},
+		Options: source.RestoreOptions{Target: r.Target, Replace: r.Replace, KeepOld: s.config.Restore.KeepOld,
+			RestoreChoices: source.RestoreChoices{Jobs: s.config.Restore.Jobs}},
+	})
+	return done.Target, done.Undo, err
+}
+
+// receiver is the database of the configuration whose server gets a restore: not one on which backups are only tried out.
+func (s *Shelf) receiver(name string) (found configs.Database, err error) {
+	var fit []string
+	for _, d := range s.config.Databases {
+		if !d.Scratch {
+			fit = append(fit, d.Name)
+		}
+		if d.Name == name {
+			found = d
+		}
+	}
+	hint := "the configuration has none that a backup can be restored into"
+	if len(fit) > 0 {
+		hint = "name one of: " + strings.Join(fit, ", ")
+	}
+	switch {
+	case found.Name == "":
+		return found, &adviceError{fmt.Errorf("the configuration has no database named %q", name), hint}
+	case found.Scratch:
+		return found, &adviceError{fmt.Errorf("%q is a scratch server, which backups are tried out on: none is restored there for good", name), hint}
+	}
+	return found, nil
 }
 
 // maxGlobals bounds what Globals reads, in bytes.

@@ -59,11 +59,12 @@ func preparedBy(database, task string) (uint64, bool) {
 
 // checkTarget refuses names that cannot be a restore's target.
 func checkTarget(name, maintenance string) error {
+	restore := fmt.Sprintf("restore into database %q", name)
 	switch {
 	case name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsRune(name, 0):
-		return fmt.Errorf("%q cannot be the name of a database (1 to %d bytes)", name, maxName)
+		return &Error{doing: restore, what: "that cannot be the name of a database", hint: fmt.Sprintf("give a name of 1 to %d bytes", maxName)}
 	case name == "template0" || name == "template1" || name == maintenance:
-		return fmt.Errorf("database %q belongs to the server and cannot be replaced", name)
+		return &Error{doing: restore, what: "it belongs to the server and cannot be replaced", hint: "restore under another name"}
 	}
 	return nil
 }

@@ -147,6 +147,7 @@ func TestRestoreCannotBegin(t *testing.T) {
 			} else {
 				fails(t, err, c.part, c.kind)
 			}
+			hasHint(t, err)
 			noStray(t)
 		})
 	}
