@@ -26,7 +26,7 @@ func prepared(t *testing.T, root, cluster string) (config string) {
 		}
 	}
 	config = filepath.Join(dir, "n1.yaml")
-	text := fmt.Sprintf("node: n1\nhome: %s\nstorages:\n- {name: disk, kind: local, path: %s}\n", home, root)
+	text := fmt.Sprintf("node: n1\nhome: %s\nstorages:\n- {name: disk, kind: local, path: %s}\ndatabases:\n- {name: d, dsn: \"postgres://127.0.0.1:1/d\"}\n- {name: lab, scratch: true}\n", home, root)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +67,7 @@ func TestStorageTestAddAdopt(t *testing.T) {
 		{"", "list disk --config " + ours, 1, "has no owner object", ""},
 		{"", "list disk --config " + ours, 1, "hint: is " + root + " mounted?", ""},
 		{"", "restore disk b --database d --config " + ours, 1, "has no owner object", ""},
+		{"", "restore disk b --database lab --config " + ours, 1, "hint: name one of: d", ""},
 		{"", "list disk --accept-foreign --config " + ours, 0, "no backups", ""},
 		{"", "test disk --config " + ours, 0, "Nobody owns it yet", ""},
 		{"", "add disk --config " + nobodys, 0, "Nobody owns it yet", ""},
