@@ -105,9 +105,14 @@ func TestUnreachableSeed(t *testing.T) {
 		data, err := os.ReadFile(c.proc("n1").log)
 		return err == nil && bytes.Contains(data, []byte("no seed answers, trying on"))
 	})
-	s, err := c.client("n1").Status(c.ctx)
-	if err != nil || s.State != "joining" || len(s.Problems) == 0 {
-		t.Errorf("status %+v, %v", s, err)
+	var s api.Status
+	c.until("the node's socket answers, which it opens while it joins", func() bool {
+		answer, err := c.client("n1").Status(c.ctx)
+		s = answer
+		return err == nil
+	})
+	if s.State != "joining" || len(s.Problems) == 0 {
+		t.Errorf("status %+v", s)
 	}
 	answer := run(t, command, "--socket", c.socket("n1"), "backup", "list")
 	if answer.code != 1 || !strings.Contains(answer.err, "has not joined its group yet") {
