@@ -110,6 +110,18 @@ func (g *Group) Claims() []ClaimState {
 	return list
 }
 
+// ClaimOn is the claim on an item that this node's replica knows; false when nobody claims it.
+func (g *Group) ClaimOn(component, item string) (claim ClaimState, ok bool) {
+	g.rep.read(func(m *state.Machine) {
+		for _, c := range m.Claims(state.ClaimFilter{Component: component, Item: item}) {
+			if c.GetComponent() == component && c.GetItem() == item { // an empty word would choose all
+				claim, ok = claimOf(m, c), true
+			}
+		}
+	})
+	return claim, ok
+}
+
 func claimOf(m *state.Machine, c *wire.ClaimState) ClaimState {
 	out := ClaimState{
 		Claim: signals.Claim{Component: c.GetComponent(), Item: c.GetItem(), RoundTrip: c.GetRoundTrip(), Token: c.GetToken()},

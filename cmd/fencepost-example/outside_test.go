@@ -21,8 +21,8 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// outside is a module of somebody else that uses this one, in a directory of its own: the first program and the first test of
-// the README's page for host apps, word for word.
+// outside is a module of somebody else that uses this one, in a directory of its own: the programs of the README's page for
+// host apps and the test of the first, word for word.
 func outside(t *testing.T) (dir string) {
 	t.Helper()
 	_, page, found := strings.Cut(readFile(t, "README.md"), "\n## Embed it\n")
@@ -31,8 +31,8 @@ func outside(t *testing.T) (dir string) {
 	for _, m := range regexp.MustCompile("(?s)```go\n(package .*?)```").FindAllStringSubmatch(page, -1) {
 		programs = append(programs, m[1])
 	}
-	if !found || len(programs) != 2 {
-		t.Fatalf("README.md has %d programs for host apps, want a program and its test", len(programs))
+	if !found || len(programs) != 3 {
+		t.Fatalf("README.md has %d programs for host apps, want a program, its test, and a component", len(programs))
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -43,7 +43,12 @@ func outside(t *testing.T) (dir string) {
 		mod += "\n" + part + "\n"
 	}
 	dir = t.TempDir()
-	for name, text := range map[string]string{"go.mod": mod, "go.sum": readFile(t, "go.sum"), "main.go": programs[0], "main_test.go": programs[1]} {
+	if err := os.Mkdir(filepath.Join(dir, "export"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod": mod, "go.sum": readFile(t, "go.sum"), "main.go": programs[0], "main_test.go": programs[1], "export/main.go": programs[2],
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +88,7 @@ func TestOutsideModule(t *testing.T) {
 // TestHostAppsLinkNoBallast: neither the library nor the example links what only backups need.
 func TestHostAppsLinkNoBallast(t *testing.T) {
 	noBallast(t, "../..", "./cmd/fencepost-example")
-	noBallast(t, "../..", "./signals", "./gms/...", "./recovery/...", "./pipeline/component")
+	noBallast(t, "../..", "./signals", "./gms/...", "./recovery/...", "./pipeline/component", "./cmd/components")
 }
 
 // ballast are the libraries of the other half, and the operator's.

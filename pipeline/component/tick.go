@@ -199,34 +199,59 @@ func (r *Runner) wanted(items []Item) []Item {
 	return out
 }
 
-// claim tries items in order until there are room claims, the time is over, or three tries in a row had no answer.
+// silentTries is how many tries in a row may have no answer: then the group is out of reach, and no more are made.
+const silentTries = 3
+
+// claim tries items in order until there are room claims, the time is over, or three tries in a row had no answer. It tries
+// as many at once as there is room for, so that their grants share an entry of the group's log, and never more: each
+// of them may be given. With room for one, which is all that One has, it tries one after the other.
 func (r *Runner) claim(ctx context.Context, items []Item, room int, until time.Time, t *Tick) []claimed {
 	var out []claimed
 	var unknown error
 	silent := 0
-	for _, it := range items {
-		if len(out) == room || silent == 3 || ctx.Err() != nil || !time.Now().Before(until) {
-			break
+	for len(items) > 0 && len(out) < room && silent < silentTries && ctx.Err() == nil && time.Now().Before(until) {
+		n := min(room-len(out), len(items))
+		for _, try := range r.tryAll(ctx, items[:n]) {
+			switch {
+			case try.err == nil:
+				out, silent = append(out, try.claimed), 0
+				t.Claimed++
+			case errors.Is(try.err, ErrBusy):
+				t.Busy++
+				silent = 0
+			default:
+				t.Unknown++
+				silent++
+				unknown = fmt.Errorf("claim %s: %w", ItemLock(r.cfg.Component, try.item.ID, try.item.RoundTrip), try.err)
+			}
 		}
-		try, cancel := context.WithTimeout(ctx, r.cfg.ItemWait)
-		c, err := r.cfg.Claims.TryClaim(try, r.cfg.Component, it.ID, it.RoundTrip)
-		cancel()
-		switch {
-		case err == nil:
-			out, silent = append(out, claimed{it, c}), 0
-			t.Claimed++
-		case errors.Is(err, ErrBusy):
-			t.Busy++
-			silent = 0
-		default:
-			t.Unknown++
-			silent++
-			unknown = fmt.Errorf("claim %s: %w", ItemLock(r.cfg.Component, it.ID, it.RoundTrip), err)
-		}
+		items = items[n:]
 	}
 	if len(out) == 0 {
 		t.Err = unknown // some that are had are enough for a tick
 	}
+	return out
+}
+
+// tried is the answer to one try.
+type tried struct {
+	claimed
+	err error
+}
+
+// tryAll tries to claim items at once, and answers in their order.
+func (r *Runner) tryAll(ctx context.Context, items []Item) []tried {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.ItemWait)
+	defer cancel()
+	out := make([]tried, len(items))
+	var wait sync.WaitGroup
+	for i, it := range items {
+		wait.Go(func() {
+			c, err := r.cfg.Claims.TryClaim(ctx, r.cfg.Component, it.ID, it.RoundTrip)
+			out[i] = tried{claimed{it, c}, err}
+		})
+	}
+	wait.Wait()
 	return out
 }
 

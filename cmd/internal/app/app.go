@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fencepost/fencepost/cmd/components"
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/cmd/internal/audit"
@@ -43,7 +44,6 @@ type App struct {
 	times   *times
 	clock   *groupClock
 	ticks   ticks
-	own     []component.Config // of the host, in Go; AddComponent
 	seen    *overview.Keeper
 
 	registry *prometheus.Registry
@@ -180,7 +180,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.router.AddMessageFactory(clockComponent, signals.Handle(a.clock.hear)); err != nil {
 		return err
 	}
-	if err := a.router.AddMessageFactory(claimsComponent, signals.Handle(a.hearYield)); err != nil {
+	if err := a.router.AddMessageFactory(components.YieldComponent, signals.Handle(a.hearYield)); err != nil {
 		return err
 	}
 	if err := a.router.AddMessageFactory(drainComponent, signals.Handle(a.hearHandOver)); err != nil {
@@ -248,12 +248,12 @@ func (a *App) join(ctx context.Context) error {
 	}
 	a.onStop("worker", func(context.Context) error { w.worker.Stop(); return nil })
 	for _, c := range a.components() {
-		act := b.freeItems
+		act := b.FreeOrphans
 		switch {
 		case ofTasks(c):
 			act = b.recover
 		case a.adopts(c):
-			act = b.adoptItems
+			act = b.AdoptOrphans
 		}
 		if err := a.router.AddRecoveryFactory(c, signals.HandleRecovery(act)); err != nil {
 			return err
@@ -334,13 +334,18 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		return nil, nil, err
 	}
 	high := &raiser{cluster: a.group.ClusterID, storages: a.opened.storages}
-	b := &bridge{group: a.group, manager: a.manager, ledger: led, granted: high.raise, drained: a.drained, log: a.log, runner: a.runnerOf}
 	c := a.cfg
 	w := &work{ledger: led, stores: cat.Storages, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
-	if w.items, err = itemsOf(led, func() string { return b.Self().Run }); err != nil {
+	if w.items, err = itemsOf(led, func() string { _, run := a.group.Self(); return run }); err != nil {
 		return nil, nil, err
 	}
-	b.items = w.items
+	joint, err := components.New(components.Config{
+		Group: a.group, Manager: a.manager, Ledger: led, Items: w.items, Granted: high.raise, Runner: a.runnerOf, Drained: a.drained, Logger: a.log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &bridge{Joint: joint, group: a.group, granted: high.raise, drained: a.drained, log: a.log}
 	policies, err := policiesOf(c)
 	if err != nil {
 		return nil, nil, err

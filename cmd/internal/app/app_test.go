@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fencepost/fencepost/cmd/components"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
@@ -283,7 +284,7 @@ func TestStartFailsWhole(t *testing.T) {
 func TestGuardsOfTheCacheStore(t *testing.T) {
 	a, _ := start(t, config(t))
 	ready(t, a)
-	ctx, s := t.Context(), cacheStore{a.group}
+	ctx, s := t.Context(), components.Store(a.group)
 	_, run := a.group.Self()
 	claim, err := a.group.Claim(ctx, "backup", "task1", 1)
 	if err != nil {

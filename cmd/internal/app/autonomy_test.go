@@ -95,7 +95,7 @@ func oneOn(name string, w component.Worker) func(string) []component.Config {
 // claim is the claim on the only item as some living node knows it.
 func (p *plant) claim(component string) (c gms.ClaimState, ok bool) {
 	for _, n := range p.Living() {
-		if c, ok := p.apps[n].claimOn(component, "i000"); ok {
+		if c, ok := n.Group.ClaimOn(component, "i000"); ok {
 			return c, true
 		}
 	}

@@ -9,26 +9,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/components"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/signals"
 )
 
-// claimsComponent is the component whose messages ask a member to give a claim of its back.
-const claimsComponent = "claims"
-
 const (
 	endWithin = 20 * time.Second // of one request that ends a claim; whoever wants to wait longer asks again
 	askAgain  = 5 * time.Second  // between two messages to a member that still holds the claim
 )
-
-// yieldAsk asks a member to have the work under a claim end, and to give the claim back or set its item aside.
-type yieldAsk struct {
-	Component  string `json:"component"`
-	Item       string `json:"item"`
-	Token      uint64 `json:"token"`
-	Quarantine bool   `json:"quarantine"`
-}
 
 // Claims implements admin.Autonomous.
 func (j jobs) Claims(ctx context.Context) ([]api.Claim, error) {
@@ -64,7 +54,7 @@ func claimShown(c gms.ClaimState) api.Claim {
 // first, under the fence. It waits for that, not for ever: CodeBusy says that it is under way.
 func (j jobs) EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (api.Claim, error) {
 	people(j).fresh(ctx)
-	named, ok := j.a.claimOn(r.Component, r.Item)
+	named, ok := j.a.group.ClaimOn(r.Component, r.Item)
 	if !ok || named.Token != r.Token {
 		return api.Claim{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("nobody claims %s of %s with token %d", r.Item, r.Component, r.Token), Hint: "see fencepost claim ls: it may have moved"}
 	}
@@ -75,7 +65,7 @@ func (j jobs) EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (a
 	asked := uint64(0) // the token whose holder was asked last
 	for {
 		changed := j.a.group.Cache().Changed()
-		c, held := j.a.claimOn(r.Component, r.Item)
+		c, held := j.a.group.ClaimOn(r.Component, r.Item)
 		step := nextStep(r.Token, quarantine, c, held)
 		switch step {
 		case claimEnded:
@@ -168,15 +158,6 @@ func (a *App) step(ctx context.Context, step claimStep, r api.ClaimName) error {
 	return a.group.EndClaim(ctx, c, signals.Quarantine)
 }
 
-func (a *App) claimOn(component, item string) (gms.ClaimState, bool) {
-	all := a.group.Claims()
-	i := slices.IndexFunc(all, func(c gms.ClaimState) bool { return c.Component == component && c.Item == item })
-	if i < 0 {
-		return gms.ClaimState{}, false
-	}
-	return all[i], true
-}
-
 // stranded is why the recovery that has a claim does not go on by itself; nil when it does.
 func (a *App) stranded(component string, c gms.ClaimState) error {
 	recoveries, _ := a.group.Recoveries()
@@ -194,15 +175,18 @@ func (a *App) stranded(component string, c gms.ClaimState) error {
 
 // askYield asks the holder of a claim to have its work end. This node asks itself without a message.
 func (a *App) askYield(ctx context.Context, c gms.ClaimState, quarantine bool) error {
-	ask := yieldAsk{Component: c.Component, Item: c.Item, Token: c.Token, Quarantine: quarantine}
+	ask := components.Yield{Component: c.Component, Item: c.Item, Token: c.Token, Quarantine: quarantine}
 	if _, self := a.group.Self(); c.Run == self {
-		return a.yield(ctx, ask)
+		if b := a.bridge(); b != nil {
+			return b.Yield(ctx, ask)
+		}
+		return nil
 	}
 	payload, err := json.Marshal(ask)
 	if err != nil {
 		return err
 	}
-	err = a.group.Send(ctx, claimsComponent, payload, c.Node)
+	err = a.group.Send(ctx, components.YieldComponent, payload, c.Node)
 	if errors.Is(err, gms.ErrUnknownMember) || errors.Is(err, gms.ErrUnknown) {
 		return nil // it dies just now, or the message comes late: what it holds is looked at again
 	}
@@ -211,48 +195,20 @@ func (a *App) askYield(ctx context.Context, c gms.ClaimState, quarantine bool) e
 
 // hearYield is the action of such a message.
 func (a *App) hearYield(ctx context.Context, s signals.Signal) error {
-	m, ok := s.(*signals.Message)
-	if !ok {
-		return nil
+	if b := a.bridge(); b != nil {
+		return b.HearYield(ctx, s)
 	}
-	var ask yieldAsk
-	if err := json.Unmarshal(m.Payload(), &ask); err != nil {
-		return fmt.Errorf("read what is asked about a claim: %w", err)
-	}
-	a.log.InfoContext(ctx, "app: asked to give a claim back", "by", m.Facts().Member.Node, "component", ask.Component, "item", ask.Item, "token", ask.Token)
-	ctx, cancel := context.WithTimeout(ctx, askAgain)
-	defer cancel()
-	return a.yield(ctx, ask)
+	return nil // it has claimed nothing yet
 }
 
-// yield has the work under a claim of this node end; its component then gives the claim back. A claim that nothing works
-// under is given back here.
-func (a *App) yield(ctx context.Context, ask yieldAsk) error {
-	c, ok := a.claimOn(ask.Component, ask.Item)
-	_, self := a.group.Self()
-	if !ok || c.Token != ask.Token || c.Run != self || c.Orphan || c.Adopted || c.Quarantined {
-		return nil
-	}
-	how := signals.Abandon
-	if ask.Quarantine {
-		how = signals.Quarantine
-	}
+// bridge is nil until there is work.
+func (a *App) bridge() *bridge {
 	a.mu.Lock()
-	w := a.work
-	a.mu.Unlock()
-	if w != nil {
-		if ask.Quarantine {
-			w.bridge.setAside(ask.Token)
-		}
-		if r := w.runners[ask.Component]; r != nil && r.Yield(ask.Token) {
-			return nil
-		}
-	}
-	err := a.group.EndClaim(ctx, c.Claim, how)
-	if errors.Is(err, gms.ErrNotFound) || errors.Is(err, gms.ErrNotHolder) {
+	defer a.mu.Unlock()
+	if a.work == nil {
 		return nil
 	}
-	return err
+	return a.work.bridge
 }
 
 // stillHeld says what a claim waits for that has not ended in time.

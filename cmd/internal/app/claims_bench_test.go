@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fencepost/fencepost/pipeline/component"
+	"github.com/fencepost/fencepost/cmd/components"
 )
 
 // BenchmarkClaims is how many items a component can claim and give back in a second, through one node's log on this disk,
@@ -25,7 +25,10 @@ func BenchmarkClaims(b *testing.B) {
 	if err := a.group.AwaitStanding(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	g := &bridge{group: a.group, manager: a.manager, granted: func(context.Context, uint64) error { return nil }, log: slog.New(slog.DiscardHandler)}
+	g, err := components.New(components.Config{Group: a.group, Manager: a.manager})
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, askers := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("askers=%d", askers), func(b *testing.B) {
 			var next atomic.Int64
@@ -35,7 +38,7 @@ func BenchmarkClaims(b *testing.B) {
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
 						c, err := g.TryClaim(b.Context(), "bench", fmt.Sprint(i), 1)
 						if err == nil {
-							err = g.EndClaim(b.Context(), component.Claim(c), true)
+							err = g.EndClaim(b.Context(), c, true)
 						}
 						if err != nil {
 							b.Error(err)

@@ -79,7 +79,7 @@ func TestClaimOfAnotherLivingNode(t *testing.T) {
 	working := func(n int) (held gms.ClaimState) {
 		until(t, nodes[0], fmt.Sprintf("worker %d has begun", n), func() bool {
 			var ok bool
-			held, ok = nodes[0].claimOn("slow", "x")
+			held, ok = nodes[0].group.ClaimOn("slow", "x")
 			return ok && !held.Quarantined && slices.Contains(lines(), fmt.Sprintf("begin:%d", held.Token))
 		})
 		return held
@@ -187,7 +187,7 @@ func TestReportOfATickIsRelayed(t *testing.T) {
 	if err != nil || long.Ended != nil {
 		t.Fatalf("work that lasts: %+v, %v", long, err)
 	}
-	until(t, a, "the item is worked on", func() bool { _, held := a.claimOn("hand", "x"); return held })
+	until(t, a, "the item is worked on", func() bool { _, held := a.group.ClaimOn("hand", "x"); return held })
 	impatient, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := client.AwaitTick(impatient, long); err == nil {

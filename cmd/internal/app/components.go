@@ -25,9 +25,6 @@ func (a *App) components() []string {
 	for _, c := range a.cfg.Components {
 		names = append(names, c.Name)
 	}
-	for _, c := range a.own {
-		names = append(names, c.Component)
-	}
 	return names
 }
 
@@ -77,16 +74,8 @@ func (a *App) itemComponents(w *work) ([]itemComponent, error) {
 	for _, c := range a.cfg.Components {
 		list = append(list, hostComponent(c, a.indexFor(w, c.Types, c.Past), w.items, a))
 	}
-	for _, c := range a.own {
-		c.Index, c.Store, c.Now = a.indexFor(w, c.Trigger.Types, c.Trigger.Past), w.items, a.clock.Now
-		list = append(list, itemComponent{name: c.Component, begin: func(context.Context) error { return nil }, cfg: c})
-	}
 	return list, nil
 }
-
-// AddComponent adds a component of the host's own, written in Go: name, trigger and worker are its, the node's side of the
-// configuration is filled in. It is the same on all nodes, like those of the configuration file. Called before Start.
-func (a *App) AddComponent(c component.Config) { a.own = append(a.own, c) }
 
 // indexFor is the index of a component whose trigger names these types and past events: the items of the ledger, with the
 // completed backups among them where they are asked for.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/components"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
@@ -21,7 +22,7 @@ const ledgerAgain = 2 * time.Second
 // is waited for; one that cannot be used at all is an error.
 func (a *App) openLedger(ctx context.Context, storages map[string]storage.Storage) (ledger.Ledger, error) {
 	if !a.cfg.Ledger.DSN.Given() {
-		return embedded.New(embedded.Config{Store: cacheStore{a.group}, Now: a.clock.Now, Archive: archiveTo(storages)})
+		return embedded.New(embedded.Config{Store: components.Store(a.group), Now: a.clock.Now, Archive: archiveTo(storages)})
 	}
 	cfg, err := a.databaseLedger()
 	if err != nil {
@@ -137,7 +138,7 @@ const (
 	markWithin = 5 * time.Second // a result is not held up for longer
 )
 
-func markKey() gms.Key { return gms.Key{Component: ledgerComponent, Key: "mark"} }
+func markKey() gms.Key { return gms.Key{Component: components.LedgerComponent, Key: "mark"} }
 
 func (l groupOfLedger) mark(ctx context.Context) (uint64, error) {
 	r, _, err := l.readMark(ctx)

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/components"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/gms/gmstest"
 	"github.com/fencepost/fencepost/pipeline/component"
-	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
 	"github.com/fencepost/fencepost/recovery"
 	"github.com/fencepost/fencepost/signals"
 )
@@ -77,20 +77,16 @@ func (p *plant) host(n *gmstest.Node) (stop func(), err error) {
 	if a.manager, err = recovery.New(recovery.Options{Log: recovery.GroupLog(n.Group), Router: n.Router, Node: n.Name, StopGrace: time.Second}); err != nil {
 		return nil, err
 	}
-	led, err := embedded.New(embedded.Config{Store: cacheStore{n.Group}})
+	joint, err := components.New(components.Config{Group: n.Group, Manager: a.manager, Runner: a.runnerOf, Drained: a.drained})
 	if err != nil {
 		return nil, err
 	}
-	b := &bridge{
-		group: n.Group, manager: a.manager, ledger: led, drained: a.drained, log: a.log, runner: a.runnerOf,
-		granted: func(context.Context, uint64) error { return nil },
-	}
-	b.items = embedded.NewItems(led, func() string { return b.Self().Run })
-	w := &work{ledger: led, items: b.items, bridge: b, runners: map[string]*component.Runner{}}
+	b := &bridge{Joint: joint, group: n.Group, drained: a.drained, log: a.log}
+	w := &work{ledger: joint.Ledger(), items: joint.Items(), bridge: b, runners: map[string]*component.Runner{}}
 	if err := errors.Join(
-		n.Router.AddRecoveryFactory(freeing, signals.HandleRecovery(b.freeItems)),
-		n.Router.AddRecoveryFactory(adopting, signals.HandleRecovery(b.adoptItems)),
-		n.Router.AddMessageFactory(claimsComponent, signals.Handle(a.hearYield)),
+		n.Router.AddRecoveryFactory(freeing, signals.HandleRecovery(b.FreeOrphans)),
+		n.Router.AddRecoveryFactory(adopting, signals.HandleRecovery(b.AdoptOrphans)),
+		n.Router.AddMessageFactory(components.YieldComponent, signals.Handle(a.hearYield)),
 		a.manager.Start(context.Background()),
 	); err != nil {
 		return nil, err
@@ -127,9 +123,12 @@ func (p *plant) host(n *gmstest.Node) (stop func(), err error) {
 
 // runner starts a runner with locks of its own, as if it were the only one on its node.
 func (p *plant) runner(n *gmstest.Node, a *App, b *bridge, cfg component.Config) (*component.Runner, error) {
-	own := &bridge{group: b.group, manager: b.manager, ledger: b.ledger, items: b.items, log: b.log, granted: b.granted}
-	cfg.Node, cfg.Locks, cfg.Claims, cfg.Gate, cfg.Store = n.Name, own, own, own, b.items
-	cfg.Index = lagging{b.items, p}
+	own, err := components.New(components.Config{Group: n.Group, Manager: a.manager})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Node, cfg.Locks, cfg.Claims, cfg.Gate, cfg.Store = n.Name, own, own, own, b.Items()
+	cfg.Index = lagging{b.Items(), p}
 	cfg.Trigger = component.Trigger{Types: []string{"thing"}, Future: []string{cfg.Component}}
 	cfg.Settle, cfg.Grace, cfg.Proof = 2*time.Second, time.Second, time.Second
 	cfg.Every, cfg.Fairness = 10*time.Second, component.Fairness{BackOff: 5 * time.Second, MaxBackOff: time.Minute, QuarantineAfter: -1}
@@ -312,7 +311,7 @@ func (g *gatelog) see(f gmstest.Fact) {
 // work is the first or a later write about an item: its claim's poll lock must have ended.
 func (g *gatelog) work(f gmstest.Fact) {
 	id, ok := strings.CutPrefix(f.Key, "item/")
-	if f.Component != ledgerComponent || !ok {
+	if f.Component != components.LedgerComponent || !ok {
 		return
 	}
 	for _, c := range []string{freeing, adopting} {

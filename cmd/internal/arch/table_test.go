@@ -69,6 +69,9 @@ var rows = []row{
 		"pipeline/schedule", "pipeline/retention",
 	}},
 
+	// The seam between the halves that host apps use too: what they import of cmd, and the only thing.
+	{pkg: "cmd/components", may: []string{"signals", "gms", "recovery", "pipeline/component", "pipeline/ledger", "pipeline/ledger/embedded"}},
+
 	{pkg: "configs"},
 
 	{pkg: "cmd/internal/api"},
@@ -88,7 +91,7 @@ var rows = []row{
 		pkg: "cmd/internal/app",
 		may: []string{
 			"signals", "gms", "gms/certs", "recovery/...", "pipeline/...", "configs",
-			"cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview", "cmd/internal/metrics", "cmd/internal/notify",
+			"cmd/components", "cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview", "cmd/internal/metrics", "cmd/internal/notify",
 			"cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit",
 		},
 		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest"},

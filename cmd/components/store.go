@@ -1,4 +1,4 @@
-package app
+package components
 
 import (
 	"context"
@@ -9,13 +9,16 @@ import (
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
 )
 
-// ledgerComponent is the component of the state cache under which the embedded ledger keeps its rows.
-const ledgerComponent = "ledger"
+// LedgerComponent is the component of the state cache under which an embedded ledger keeps its rows.
+const LedgerComponent = "ledger"
 
-// cacheStore is the state cache as the embedded ledger sees it.
+// Store is the state cache of a group as an embedded ledger sees it: its conditions are checked at the entry of the log that
+// would make the write.
+func Store(g *gms.Group) embedded.Store { return cacheStore{g} }
+
 type cacheStore struct{ g *gms.Group }
 
-func ledgerKey(key string) gms.Key { return gms.Key{Component: ledgerComponent, Key: key} }
+func ledgerKey(key string) gms.Key { return gms.Key{Component: LedgerComponent, Key: key} }
 
 func itemOf(e gms.Entry) embedded.Item {
 	return embedded.Item{Key: e.Key.Key, Value: e.Value, Version: e.Version}
@@ -30,7 +33,7 @@ func (s cacheStore) Get(ctx context.Context, key string) (embedded.Item, error) 
 }
 
 func (s cacheStore) List(ctx context.Context, prefix string) ([]embedded.Item, error) {
-	list, err := s.g.Cache().List(ctx, ledgerComponent, "", prefix)
+	list, err := s.g.Cache().List(ctx, LedgerComponent, "", prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ type fingerprint struct {
 
 func (s cacheStore) fingerprint(prefix string) fingerprint {
 	var f fingerprint
-	for _, e := range s.g.Cache().ListLocal(ledgerComponent, "", prefix) {
+	for _, e := range s.g.Cache().ListLocal(LedgerComponent, "", prefix) {
 		f.entries++
 		f.newest = max(f.newest, e.Version)
 	}
