@@ -162,6 +162,8 @@ type ClaimName struct {
 	Component string `json:"component"`
 	Item      string `json:"item"`
 	Token     uint64 `json:"token"`
+	// WithinMS is how many milliseconds the answer may wait for the end of the work; 0 is 20 s, and an hour the most.
+	WithinMS int64 `json:"within_ms,omitempty"`
 }
 
 // ComponentPath and TickPath are paths of a component on the node that answers, and of one of its ticks.
@@ -214,12 +216,13 @@ func (c *Client) ForgetEvents(ctx context.Context, id string, r ForgetEvents) (F
 	return post[Forgotten](ctx, c, PathItems+"/"+url.PathEscape(id)+"/forget", r)
 }
 
-// FreeClaim has a claim end, whoever holds it, and the item be for whoever comes next. CodeBusy: it is under way.
+// FreeClaim has a claim end, whoever holds it, and the item be for whoever comes next. CodeBusy: it is still under way at the
+// end of r.WithinMS.
 func (c *Client) FreeClaim(ctx context.Context, r ClaimName) (Claim, error) {
 	return post[Claim](ctx, c, PathClaims+"/free", r)
 }
 
-// QuarantineClaim has a claim end, whoever holds it, and its item be set aside. CodeBusy: it is under way.
+// QuarantineClaim has a claim end, whoever holds it, and its item be set aside. CodeBusy: as FreeClaim.
 func (c *Client) QuarantineClaim(ctx context.Context, r ClaimName) (Claim, error) {
 	return post[Claim](ctx, c, PathClaims+"/quarantine", r)
 }

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	endWithin = 20 * time.Second // of one request that ends a claim; whoever wants to wait longer asks again
+	endWithin = 20 * time.Second // of a request that ends a claim and does not say how long it waits
+	endMost   = time.Hour        // that one may wait
 	askAgain  = 5 * time.Second  // between two messages to a member that still holds the claim
 )
 
@@ -58,7 +59,11 @@ func (j jobs) EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (a
 	if !ok || named.Token != r.Token {
 		return api.Claim{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("nobody claims %s of %s with token %d", r.Item, r.Component, r.Token), Hint: "see fencepost claim ls: it may have moved"}
 	}
-	over := time.NewTimer(endWithin)
+	within := cmp.Or(time.Duration(r.WithinMS)*time.Millisecond, endWithin)
+	if r.WithinMS < 0 || r.WithinMS > endMost.Milliseconds() {
+		return api.Claim{}, &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("within_ms is %d: want 1 to %d", r.WithinMS, endMost.Milliseconds())}
+	}
+	over := time.NewTimer(within)
 	defer over.Stop()
 	again := time.NewTicker(askAgain)
 	defer again.Stop()

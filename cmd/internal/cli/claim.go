@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,42 +51,25 @@ func (r *root) endClaimCommand(quarantine bool, use, short, long string) *cobra.
 	cmd.Flags().DurationVar(&within, "within", 2*time.Minute, "how long to wait for the end of the work")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		want.Component, want.Item = args[0], args[1]
+		if want.WithinMS = within.Milliseconds(); want.WithinMS < 1 {
+			return &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("--within is %s: want 1ms or more", within)}
+		}
 		c := r.client()
 		defer c.Close()
-		got, err := endClaim(cmd.Context(), c, want, quarantine, within)
+		end := c.FreeClaim
+		if quarantine {
+			end = c.QuarantineClaim
+		}
+		got, err := end(cmd.Context(), want)
+		if e := new(api.Error); errors.As(err, &e) && e.Code == api.CodeBusy {
+			return &api.Error{Code: api.CodeNotStopped, Message: e.Message, Hint: e.Hint}
+		}
 		if err != nil {
 			return err
 		}
 		return r.print(claimsOutput{got})
 	}
 	return cmd
-}
-
-// endClaim asks again while it is under way: the daemon itself waits only some seconds.
-func endClaim(ctx context.Context, c *api.Client, want api.ClaimName, quarantine bool, within time.Duration) (api.Claim, error) {
-	end := c.FreeClaim
-	if quarantine {
-		end = c.QuarantineClaim
-	}
-	over := time.NewTimer(within)
-	defer over.Stop()
-	for asked := false; ; asked = true {
-		got, err := end(ctx, want)
-		var e *api.Error
-		switch {
-		case !errors.As(err, &e):
-			return got, err
-		case e.Code == api.CodeNotFound && asked && !quarantine: // it has ended between two requests
-			return api.Claim{Component: want.Component, Item: want.Item, Token: want.Token, State: "free"}, nil
-		case e.Code != api.CodeBusy:
-			return got, err
-		}
-		select {
-		case <-over.C:
-			return got, &api.Error{Code: api.CodeNotStopped, Message: e.Message, Hint: e.Hint}
-		default:
-		}
-	}
 }
 
 func (c claimsOutput) text(w io.Writer, _ time.Time) {
