@@ -38,6 +38,7 @@ type Group struct {
 	signalled *signalling
 	messages  *messenger
 	turns     *turns
+	post      *courier
 
 	// Made by Start, in this order.
 	temporary   string // the home, when it goes with the group
@@ -96,6 +97,7 @@ func New(cfg Config) (*Group, error) {
 	g.rep = newReplica(cfg.Clock, g.fail)
 	g.rep.applied = cfg.Seam.Applied
 	g.commands = newCommander(g)
+	g.post = &courier{send: g.submitTo, spawn: g.background}
 	g.batch = newBatcher(g.propose)
 	g.batch.proposing = g.proposing
 	g.signalled = newSignalling(g)
@@ -292,13 +294,15 @@ func (g *Group) Changed() <-chan struct{} {
 	return g.changed
 }
 
-// background runs f until the group stops.
-func (g *Group) background(f func(ctx context.Context)) {
+// background runs f, which ends when the group stops; false when the group does not run (any more).
+func (g *Group) background(f func(ctx context.Context)) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.life == lifeStarted {
-		g.wg.Go(func() { f(g.bg) })
+	if g.life != lifeStarted {
+		return false
 	}
+	g.wg.Go(func() { f(g.bg) })
+	return true
 }
 
 func (g *Group) standingNow() *standing {

@@ -3,6 +3,7 @@ package gms
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/gms/internal/consensus"
@@ -40,6 +41,11 @@ func (g *Group) submit(ctx context.Context, node string, cmds []*wire.Command) (
 			return reply, nil
 		}
 	}
+	return g.post.submit(ctx, node, cmds)
+}
+
+// submitTo is the courier's way to another member.
+func (g *Group) submitTo(ctx context.Context, node string, cmds []*wire.Command) (*wire.SubmitReply, error) {
 	c, err := g.client(node)
 	if err != nil {
 		return nil, errors.Join(errUnreached, err)
@@ -63,6 +69,9 @@ func (g *Group) submitHere(ctx context.Context, from string, cmds []*wire.Comman
 	results, index, err := g.batch.submit(ctx, cmds)
 	switch {
 	case err == nil:
+		if from != g.cfg.Node && slices.ContainsFunc(cmds, awaited) {
+			g.cons.Hurry(from, index)
+		}
 		return &wire.SubmitReply{Results: results, Index: index}
 	case errors.Is(err, consensus.ErrNotLeader), errors.Is(err, errUnreached), errors.Is(err, consensus.ErrNotStarted):
 		return notLeader
@@ -70,6 +79,12 @@ func (g *Group) submitHere(ctx context.Context, from string, cmds []*wire.Comman
 		return refuseAll(cmds, wire.Code_CODE_TOO_LARGE, "the commands do not fit into one entry")
 	}
 	return &wire.SubmitReply{Unknown: true}
+}
+
+// awaited tells whether whoever sends a command waits until its own replica has applied it: what a recovery does under its
+// fence, one step after the other.
+func awaited(c *wire.Command) bool {
+	return c.GetAcquire() != nil || c.GetAdopt() != nil || c.GetRelease() != nil || c.GetEndClaim().GetFence() != nil
 }
 
 // refuseAll answers commands that never reach the log.

@@ -63,6 +63,26 @@ func TestIsolatedCommitReachesFollowersAtOnce(t *testing.T) {
 	})
 }
 
+// While proposals follow one another a follower gets a notice now and then; one that waits for an entry gets its own at once.
+func TestWhoWaitsForAnEntryHearsOfItsCommitAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.stop()
+		leader := c.form(abc...)
+		c.applied(c.propose(leader, "x"), abc...)
+		n, waits := c.nodes[leader], others(abc, leader)[0]
+		n.proposals.Add(1) // as if another one were under way
+		defer n.proposals.Add(-1)
+		start := time.Now()
+		last := c.propose(leader, "y")
+		n.Hurry(waits, last)
+		c.applied(last, waits)
+		if took := time.Since(start); took >= noticePause {
+			t.Errorf("applied after %v", took)
+		}
+	})
+}
+
 func TestElectNowElectsTheWantedOneAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

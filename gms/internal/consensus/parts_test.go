@@ -140,6 +140,36 @@ func TestNoticesSayNoMoreThanIsHeld(t *testing.T) {
 	}
 }
 
+// Who waits for an entry gets its notice within the pause: once it holds it, when it is committed, one time.
+func TestAwaitedNoticesDoNotPause(t *testing.T) {
+	p := newPeerTable()
+	holds := func(to raft.ServerAddress, last, committed uint64) {
+		p.heard(raft.ServerID(to), to, p.begin(), &raft.AppendEntriesRequest{Term: 4, PrevLogEntry: last, PrevLogTerm: 4, LeaderCommitIndex: committed})
+	}
+	holds("b", 11, 10)
+	holds("c", 11, 10)
+	if due := p.notify(4, 11, 0); len(due) != 2 {
+		t.Fatalf("both hold 11: %+v", due)
+	}
+	p.want("b", 13)
+	holds("b", 12, 11)
+	holds("c", 13, 11)
+	if due := p.notify(4, 13, time.Hour); due != nil {
+		t.Errorf("b does not hold 13 yet, c does not wait: %+v", due)
+	}
+	holds("b", 13, 11)
+	if due := p.notify(4, 12, time.Hour); due != nil {
+		t.Errorf("13 is not committed yet: %+v", due)
+	}
+	if due := p.notify(4, 13, time.Hour); len(due) != 1 || due[0].id != "b" || due[0].request.LeaderCommitIndex != 13 {
+		t.Errorf("b waits for 13: %+v", due)
+	}
+	holds("b", 14, 11)
+	if due := p.notify(4, 14, time.Hour); due != nil {
+		t.Errorf("b has had what it waits for: %+v", due)
+	}
+}
+
 // The short cut of heartbeats past Raft's loop, and more than one call in flight, are off.
 func TestTransportTakesNoShortCuts(t *testing.T) {
 	c := newCluster(t)

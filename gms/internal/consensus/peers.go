@@ -29,6 +29,7 @@ type peerNote struct {
 	told      uint64             // the peer is known to have committed up to here
 	notified  uint64             // of this it has had a notice, which may have been lost
 	noticed   time.Time          // when that was
+	wanted    uint64             // it waits for this one
 }
 
 func newPeerTable() *peerTable {
@@ -77,15 +78,19 @@ type notice struct {
 }
 
 // notify makes the notices for those that have answered in term and hold more that is committed, by index, than they have been
-// told of; not for those whose last one was made within pause. Each is made once: what becomes of it, the caller need not come
-// back to.
+// told of; not for those whose last one was made within pause, unless it holds what they wait for. Each is made once: what
+// becomes of it, the caller need not come back to.
 func (p *peerTable) notify(term, index uint64, pause time.Duration) (due []notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	for id, note := range p.peers {
 		upTo := min(index, note.match)
-		if note.term != term || upTo <= note.told || upTo <= note.notified || now.Sub(note.noticed) < pause {
+		if note.term != term || upTo <= note.told || upTo <= note.notified {
+			continue
+		}
+		awaited := max(note.told, note.notified) < note.wanted && note.wanted <= upTo
+		if now.Sub(note.noticed) < pause && !awaited {
 			continue
 		}
 		note.notified, note.noticed = upTo, now
@@ -96,6 +101,18 @@ func (p *peerTable) notify(term, index uint64, pause time.Duration) (due []notic
 		}})
 	}
 	return due
+}
+
+// want notes that the peer that is called at to waits until it has applied index.
+func (p *peerTable) want(to raft.ServerAddress, index uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, note := range p.peers {
+		if note.to == to {
+			note.wanted = max(note.wanted, index)
+			p.peers[id] = note
+		}
+	}
 }
 
 // wait gives the channel that is closed at the next note.
