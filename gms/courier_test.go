@@ -201,3 +201,27 @@ func TestCourierSendsWhileItsOwnerStops(t *testing.T) {
 		}
 	})
 }
+
+// Each step under a fence is awaited by its sender's replica; what workers do all the time is not: they read nothing after it.
+func TestStepsOfRecoveriesAreAwaited(t *testing.T) {
+	fence := &wire.FenceHeld{Component: "work"}
+	for want, list := range map[bool][]*wire.Command{
+		true: {
+			{Op: &wire.Command_Acquire{Acquire: &wire.Acquire{}}},
+			{Op: &wire.Command_Release{Release: &wire.Release{}}},
+			{Op: &wire.Command_Adopt{Adopt: &wire.Adopt{Fence: fence}}},
+			endClaim("work", "1", 1, wire.EndClaim_HOW_FREE, fence),
+		},
+		false: {
+			{Op: &wire.Command_Claim{Claim: &wire.Claim{}}},
+			endClaim("work", "1", 1, wire.EndClaim_HOW_COMPLETE, nil),
+			command(),
+		},
+	} {
+		for _, c := range list {
+			if awaited(c) != want {
+				t.Errorf("%v is awaited: %t", c, !want)
+			}
+		}
+	}
+}
