@@ -23,6 +23,8 @@ type Front struct {
 	// refused: a name of somebody else that leads here would make a browser take their pages for ours.
 	Hosts  []string
 	Logger *slog.Logger
+	// Refuse answers what is not let in, or was stumbled over, for those who read pages; nil: as the API does.
+	Refuse func(w http.ResponseWriter, r *http.Request, e *api.Error)
 }
 
 // policy is what pages may load: their own, nothing in line, nothing of others.
@@ -39,18 +41,27 @@ func (f Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(problem)
 		}
 		f.Logger.ErrorContext(r.Context(), "admin: a request made the daemon stumble", "method", r.Method, "path", r.URL.Path, "problem", problem, "stack", string(debug.Stack()))
-		SendProblem(w, &api.Error{Code: api.CodeFailed, Message: "the daemon stumbled over this request", Hint: "its log says how"})
+		f.refuse(w, r, &api.Error{Code: api.CodeFailed, Message: "the daemon stumbled over this request", Hint: "its log says how"})
 	}()
 	harden(w.Header(), r.TLS != nil)
 	actor, err := f.check(r)
 	if err != nil {
-		SendProblem(w, err)
+		f.refuse(w, r, err)
 		return
 	}
 	if actor.Name != "" {
 		r = r.WithContext(accounts.With(r.Context(), actor))
 	}
 	f.Handler.ServeHTTP(w, r)
+}
+
+// refuse answers programs with a problem, and people with a page.
+func (f Front) refuse(w http.ResponseWriter, r *http.Request, e *api.Error) {
+	if f.Refuse == nil || strings.HasPrefix(r.URL.Path, "/api/") {
+		SendProblem(w, e)
+		return
+	}
+	f.Refuse(w, r, e)
 }
 
 // harden sets the headers of every answer.

@@ -54,3 +54,11 @@ func Allow(r *http.Request, least api.Role, changes bool) error {
 	}
 	return nil
 }
+
+// FormToken is what the forms of the session bring with which r came; empty when who asks came otherwise.
+func FormToken(r *http.Request) string {
+	if actor, _ := accounts.Of(r.Context()); actor.Via != accounts.ViaSession {
+		return ""
+	}
+	return accounts.FormToken(cookieOf(r))
+}

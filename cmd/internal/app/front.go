@@ -10,12 +10,15 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/cmd/internal/audit"
+	"github.com/fencepost/fencepost/cmd/internal/web"
 )
 
-// openAdmin answers the API on the socket, and where that is configured on a port.
+// openAdmin answers the API on the socket, and where that is configured on a port, where the pages are, too. They are not at
+// the socket: who forwards it to a browser would be an admin whom any other page in that browser could send.
 func (a *App) openAdmin() error {
+	handler := admin.NewHandler(a.backend())
 	served := a.probes()
-	served.Handle("/", admin.NewHandler(a.backend()))
+	served.Handle("/", handler)
 	socket := admin.NewServer(a.cfg.Admin.Socket, served, a.log)
 	if err := socket.Start(); err != nil {
 		return err
@@ -31,13 +34,17 @@ func (a *App) openAdmin() error {
 			return err
 		}
 	}
-	front := admin.Front{Handler: onPort(served), Accounts: a.accounts, Hosts: a.cfg.AdminHosts(), Logger: a.log}
+	pages := web.New(web.Config{API: handler, Group: a.cfg.Group, Node: a.cfg.Node, Now: a.clock.Now, Logger: a.log})
+	open := a.probes()
+	open.Handle(api.Base+"/", handler)
+	open.Handle("/", pages)
+	front := admin.Front{Handler: onPort(open), Accounts: a.accounts, Hosts: a.cfg.AdminHosts(), Logger: a.log, Refuse: pages.Refuse}
 	port := admin.NewNetServer(a.cfg.Admin.Bind, secure, front, a.log)
 	if err := port.Start(); err != nil {
 		return err
 	}
 	a.onStop("admin port", func(ctx context.Context) error { port.Stop(ctx); return nil })
-	a.log.Info("app: the API is served", "address", port.Address(), "tls", secure != nil)
+	a.log.Info("app: the page and the API are served", "address", port.Address(), "tls", secure != nil)
 	return nil
 }
 

@@ -86,6 +86,7 @@ var rows = []row{
 	{pkg: "cmd/internal/audit", may: []string{"cmd/internal/api", "cmd/internal/kept"}},
 	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api", "cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit"}},
 	{pkg: "cmd/internal/web", may: []string{"cmd/internal/api", "cmd/internal/admin", "cmd/internal/accounts"}},
+	{pkg: "cmd/internal/web/webtest"},
 	{pkg: "cmd/internal/cli", may: []string{"cmd/internal/api", "cmd/internal/audit", "configs", "cmd/internal/offline"}},
 	{
 		pkg: "cmd/internal/app",
@@ -110,7 +111,7 @@ var rows = []row{
 var testOnly = []string{
 	"gms/gmstest", "pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest",
 	"pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest",
-	"cmd/internal/arch", "cmd/internal/e2e", "cmd/internal/runbook",
+	"cmd/internal/web/webtest", "cmd/internal/arch", "cmd/internal/e2e", "cmd/internal/runbook",
 }
 
 // mains are one page long, and so is their doc.

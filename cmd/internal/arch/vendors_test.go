@@ -43,4 +43,5 @@ var testVendors = []string{
 	"go.uber.org/goleak",
 	"github.com/rogpeppe/go-internal",
 	"github.com/chromedp/chromedp",
+	"github.com/chromedp/cdproto",
 }

@@ -1,0 +1,81 @@
+package web
+
+import (
+	"slices"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+)
+
+// databasesData is how the backups of each database are.
+type databasesData struct {
+	Databases []api.DatabaseState
+	Usage     map[string]api.DatabaseUsage
+}
+
+func databases(v *visit) (any, error) {
+	o, err := ask[api.Overview](v, api.PathOverview)
+	if err != nil {
+		return nil, err
+	}
+	d := databasesData{Databases: o.Databases, Usage: map[string]api.DatabaseUsage{}}
+	u, err := ask[api.Usage](v, api.PathUsage)
+	for _, x := range u.Databases {
+		d.Usage[x.Database] = x
+	}
+	return d, err
+}
+
+// databaseData is one of them, with what retention thinks of its backups.
+type databaseData struct {
+	api.DatabaseState
+	Usage    api.DatabaseUsage
+	Backups  []api.Backup
+	Prune    *api.Prune // nil: Untold
+	Untold   *api.Error // why retention says nothing
+	Storages []string
+	May      bool
+}
+
+func database(v *visit) (any, error) {
+	name := v.r.PathValue("name")
+	o, err := ask[api.Overview](v, api.PathOverview)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(o.Databases, func(d api.DatabaseState) bool { return d.Name == name })
+	if i < 0 {
+		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no such database, and no backup of one", Hint: "databases come from the section databases of each node's configuration"}
+	}
+	d := databaseData{DatabaseState: o.Databases[i], May: v.may(api.RoleOperator)}
+	for _, s := range o.Storages {
+		d.Storages = append(d.Storages, s.Name)
+	}
+	if d.Backups, err = ask[[]api.Backup](v, api.BackupsPath(api.BackupFilter{Database: name, Limit: 20})); err != nil {
+		return nil, err
+	}
+	u, err := ask[api.Usage](v, api.PathUsage)
+	for _, x := range u.Databases {
+		if x.Database == name {
+			d.Usage = x
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	prune, err := ask[api.Prune](v, api.RetentionPath(name))
+	if err != nil {
+		d.Untold = problemOf(err)
+		return d, nil
+	}
+	d.Prune = &prune
+	return d, nil
+}
+
+func ofDatabases() []Deed {
+	one := "/databases/{name}"
+	return []Deed{{Path: one + "/confirm", Action: "retention.confirm", again: one, do: func(v *visit) (string, error) {
+		name := v.r.PathValue("name")
+		_, err := tell[api.Prune](v, api.RetentionPath(name)+"/confirm", struct{}{})
+		return "/databases/" + segment(name) + "?done=confirm", err
+	}}}
+}
