@@ -60,7 +60,7 @@ func (files initOutput) text(w io.Writer, _ time.Time) {
 		fmt.Fprintf(w, "  fencepostd --config %s\n", f.Config)
 	}
 	fmt.Fprintf(w, "\nand look at the group with\n\n  fencepost members --socket %s\n", files[0].Socket)
-	fmt.Fprintf(w, "\nThe API is at %s, for users and tokens; the first user is made over the socket\n\n  fencepost user add NAME --role admin --socket %s\n", files[0].Admin, files[0].Socket)
+	fmt.Fprintf(w, "\nThe page and the API are at %s, for users and tokens; the first user is made over the socket\n\n  fencepost user add NAME --role admin --socket %s\n", files[0].Admin, files[0].Socket)
 	fmt.Fprintf(w, "\nA node on another machine needs its configuration and these, as they are:\n\n")
 	for _, f := range files {
 		fmt.Fprintf(w, "  %s: %s\n", f.Node, strings.Join(f.Secrets, " "))
