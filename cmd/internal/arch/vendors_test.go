@@ -12,6 +12,7 @@ var vendors = []vendor{
 	{"github.com/hashicorp/raft", []string{"gms/internal/consensus"}},
 	{"github.com/hashicorp/raft-wal", []string{"gms/internal/consensus"}},
 	{"github.com/hashicorp/go-hclog", []string{"gms/internal/consensus"}},
+	{"go.etcd.io/bbolt", []string{"gms/internal/consensus"}},
 	{"github.com/hashicorp/go-metrics", []string{"gms/internal/consensus", "gms/internal/gossip"}},
 	{"google.golang.org/grpc", []string{"gms/internal/rpc", "gms/internal/wire", "gms/fakes_test.go"}},
 	{"google.golang.org/protobuf", []string{"gms", "gms/internal/*"}},

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/segment"
+	"go.etcd.io/bbolt"
 )
 
 const (
@@ -40,8 +41,7 @@ type diskStores struct {
 	limit time.Duration // instead of openLimit, unless zero
 }
 
-// open opens or makes the files. The meta file is locked by the process that has it open and the library would wait for
-// it for ever, so the wait is bounded here.
+// open opens or makes the files.
 func (d diskStores) open(dir string, log hclog.Logger) (*storage, error) {
 	walDir := filepath.Join(dir, "log")
 	if err := os.MkdirAll(walDir, 0o700); err != nil {
@@ -51,7 +51,10 @@ func (d diskStores) open(dir string, log hclog.Logger) (*storage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the snapshots: %w", err)
 	}
-	w, meta, err := openWAL(walDir, or(d.limit, openLimit), log)
+	if err := awaitRelease(walDir, or(d.limit, openLimit)); err != nil {
+		return nil, err
+	}
+	w, meta, err := openWAL(walDir, log)
 	if err != nil {
 		return nil, err
 	}
@@ -59,31 +62,33 @@ func (d diskStores) open(dir string, log hclog.Logger) (*storage, error) {
 	return &storage{logs: w, stable: w, snaps: snaps, close: closeAll}, nil
 }
 
-type openedWAL struct {
-	wal *wal.WAL
-	err error
+// awaitRelease waits until no other process has the log open. The meta file is locked by the process that has, and the
+// library would wait for it for ever and could not be told to give up; what it opens after all would have no owner. Between
+// this look and the opening nobody comes: the home, in which the log is, has one process at a time.
+func awaitRelease(dir string, limit time.Duration) error {
+	file := filepath.Join(dir, metadb.FileName)
+	if _, err := os.Stat(file); err != nil {
+		return nil // not yet made; the opening says what else is wrong
+	}
+	db, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true, Timeout: limit})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return fmt.Errorf("open the log in %s: another process has had it open for %v", dir, limit)
+	}
+	if err != nil {
+		return nil // a damaged file is for the library to mend or to name
+	}
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("look at the log in %s: %w", dir, err)
+	}
+	return nil
 }
 
-func openWAL(dir string, limit time.Duration, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error) {
+func openWAL(dir string, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error) {
 	meta := &metadb.BoltMetaDB{}
-	opened := make(chan openedWAL, 1)
-	go func() {
-		files := shortened{segment.NewFiler(dir, fs.New())}
-		w, err := wal.Open(dir, wal.WithSegmentSize(segmentSize), wal.WithMetaStore(meta), wal.WithSegmentFiler(files), wal.WithLogger(log))
-		opened <- openedWAL{w, err}
-	}()
-	select {
-	case o := <-opened:
-		if o.err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("open the log in %s: %w", dir, o.err), meta.Close())
-		}
-		return o.wal, meta, nil
-	case <-time.After(limit):
-		go func() { // gives back what it gets too late
-			if o := <-opened; o.err == nil {
-				_ = errors.Join(o.wal.Close(), meta.Close())
-			}
-		}()
-		return nil, nil, fmt.Errorf("open the log in %s: another process has had it open for %v", dir, limit)
+	files := shortened{segment.NewFiler(dir, fs.New())}
+	w, err := wal.Open(dir, wal.WithSegmentSize(segmentSize), wal.WithMetaStore(meta), wal.WithSegmentFiler(files), wal.WithLogger(log))
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open the log in %s: %w", dir, err), meta.Close())
 	}
+	return w, meta, nil
 }
