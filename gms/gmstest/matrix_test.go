@@ -8,9 +8,28 @@ import (
 	"github.com/fencepost/fencepost/gms"
 )
 
-// The failure matrix of DESIGN.md section 10, its rows about the group: each with one component and with two, and with the
-// victim and its recoverer in each role. The last two rows, and those in which it matters what a process is, are played with
-// processes in recovery/warden and cmd/internal/e2e.
+// The failure matrix of DESIGN.md section 10, its rows 1 to 10, 21 and 22 as counted there: what becomes of a dead node's work,
+// whoever leads. TestFailureMatrix plays each in every casting: one component and two, a victim that leads and one that follows,
+// a recoverer that leads and one that follows; TestFailureMatrixIsWhole holds that no cell is missing. A subtest's name says which cell it is. Where it matters what a process is, a row is played with
+// processes too, by daemons with nine components, so that whoever lives, leader and followers, recovers some of them:
+//
+//	row                          | with processes
+//	-----------------------------+-----------------------------------------------------------------------------------
+//	 1 node killed               | TestKillWhileCreating, TestKillWhileUploading, TestKillWhileRestoring,
+//	                             | TestTasksKilledAtRandomMoments; a leader: TestKillTheLeader; below its warden:
+//	                             | TestWardenStartsItsNodeAgain, TestObituaryClosesAtOnce
+//	 2 recoverer killed          | TestKillTheRecoverer
+//	 3 recoverer stops, hangs    | TestFault03RecovererStopsAsPlanned and TestRule13_HungActionLosesItsFence say what the action sees
+//	 4 several die together      | TestFault02LeaderAndSecondDieTogether says what the others are told
+//	 5 paused past its TTL       | TestPausedOwner, TestPausedRestorer, TestPausedOwnerPostgresLedger
+//	 6 fast restart              | TestKillWhileUploading, TestWardenStartsItsNodeAgain
+//	 7 cut off                   | TestCutOff, with sockets; TestLongPartitionHeals, TestOneWayCuts
+//	 8 quorum lost               | TestQuorumLostAndRegained, TestFenceIsLostWithTheQuorumAndGoesOnAfterIt
+//	 9 lies about the dead       | TestForgedObituaries, TestFault11FalseReportOfAWatchdog
+//	10 not registered everywhere | TestFault08ChosenMemberLacksTheComponent
+//	21 warden killed, orphaned,  | TestWardenIsKilledInEachRole, TestWardenIsKilled, TestAdoption; TestOrphan; TestSecondWarden
+//	   second warden             |
+//	22 all die                   | TestAllDieAndComeBack, TestRestartOfAll
 
 // row is one line of the matrix.
 type row struct {
@@ -38,6 +57,10 @@ var rows = []row{
 	{name: "08 quorum lost", play: quorumLost},
 	{name: "09 lies about the dead", config: withWardens, play: lies},
 	{name: "10 component registered on some", late: true, play: registeredOnSome},
+	{name: "21 warden killed, then its node", config: withWardens, play: wardenKilled},
+	{name: "21 warden killed, the next one adopts", config: withWardens, play: wardenReplaced},
+	{name: "21 node orphaned", config: withWardens, play: nodeOrphaned},
+	{name: "21 second warden", config: withWardens, play: secondWarden},
 	{name: "22 all die", play: allDie},
 }
 
@@ -49,6 +72,28 @@ func TestFailureMatrix(t *testing.T) {
 					r.play(newScene(t, r, c))
 				})
 			})
+		}
+	}
+}
+
+// TestFailureMatrixIsWhole: each row of DESIGN.md that is played here has its number, and each casting is there.
+func TestFailureMatrixIsWhole(t *testing.T) {
+	played := map[string]bool{}
+	for _, r := range rows {
+		played[r.name[:2]] = true
+	}
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 21, 22} {
+		if !played[fmt.Sprintf("%02d", n)] {
+			t.Errorf("row %d is not played", n)
+		}
+	}
+	for components := 1; components <= 2; components++ {
+		for _, victim := range []bool{false, true} {
+			for _, recoverer := range []bool{false, true} {
+				if want := (casting{components, victim, recoverer}); !slices.Contains(cases(), want) {
+					t.Errorf("nothing is played with %v", want)
+				}
+			}
 		}
 	}
 }

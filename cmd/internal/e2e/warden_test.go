@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
 // nodeOf is the node process below a warden, 0 while there is none.
@@ -91,6 +94,77 @@ func TestWardenIsKilled(t *testing.T) {
 	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", node)); err == nil && len(data) > 0 {
 		t.Error("the adopted node outlived its warden")
 	}
+}
+
+// TestWardenIsKilledInEachRole: the warden of a follower dies, then that of the leader. Each time a second warden was refused
+// before, the group sees nothing of it, the next warden adopts the node; and when that node is killed, everything of its run is
+// recovered once, by the others, whichever of them leads.
+func TestWardenIsKilledInEachRole(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, options{nodes: 3, watched: true, profile: "patient", level: "info"})
+	c.up()
+	for _, leads := range []bool{false, true} {
+		c.steady()
+		leader := c.view("n1").Leader
+		victim := leader
+		if !leads {
+			victim = c.survivor(leader)
+		}
+		by := c.survivor(victim)
+		run(t, daemon, "--config", c.file(victim)).complains(t, 1, "home is in use")
+		id, view, node := c.runOf(by, victim), c.view(by).Version, c.nodeOf(victim)
+		warden, from := c.proc(victim), c.logSizes()[victim]
+		if err := warden.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-warden.done
+		c.start(victim)
+		c.until("the node was adopted", func() bool {
+			log, err := os.ReadFile(warden.log)
+			return err == nil && bytes.Contains(log[from:], []byte("adopted the node"))
+		})
+		if v := c.view(by).Version; v != view || c.runOf(by, victim) != id {
+			t.Errorf("%s lost its warden, and view %d became %d", victim, view, v)
+		}
+		if err := syscall.Kill(node, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		c.onceByOthers(by, victim, id)
+	}
+}
+
+// onceByOthers waits until everything of a run is recovered, and checks that each component was released once, by a node that
+// is not the dead one's.
+func (c *cluster) onceByOthers(by, victim, run string) {
+	c.t.Helper()
+	var mine []api.Recovery
+	c.until("the run of "+victim+" is recovered", func() bool {
+		list, err := c.client(by).Recoveries(c.ctx)
+		mine = nil
+		for _, r := range list {
+			if r.Run == run {
+				mine = append(mine, r)
+			}
+		}
+		return err == nil && len(mine) > 0 && !slices.ContainsFunc(mine, func(r api.Recovery) bool { return r.State != "released" })
+	})
+	leader, who := c.view(by).Leader, map[string]int{}
+	for _, r := range mine {
+		who[r.Recoverer]++
+		released := 0
+		for _, s := range r.Steps {
+			if s.What == "released" {
+				released++
+			}
+		}
+		if released != 1 || r.Recoverer == victim {
+			c.t.Errorf("%s was released %d times, in the end by %s: %+v", r.Component, released, r.Recoverer, r.Steps)
+		}
+	}
+	if len(mine) < 2 {
+		c.t.Errorf("recovered: %+v", mine)
+	}
+	c.t.Logf("%s was closed by %s; now %s leads, and they recovered: %v", victim, mine[0].Evidence, leader, who)
 }
 
 // TestEnvCommands: what the fencepost command says of a node's environment while its warden runs and afterwards.
