@@ -11,7 +11,7 @@ import (
 // The failure matrix of DESIGN.md section 10, its rows 1 to 10, 21 and 22 as counted there: what becomes of a dead node's work,
 // whoever leads. TestFailureMatrix plays each in every casting: one component and two, a victim that leads and one that follows,
 // a recoverer that leads and one that follows; TestFailureMatrixIsWhole holds that no cell is missing. A subtest's name says which cell it is. Where it matters what a process is, a row is played with
-// processes too, by daemons with nine components, so that whoever lives, leader and followers, recovers some of them:
+// processes too, by daemons with nine components, which the selector spreads over those who live and have registered them:
 //
 //	row                          | with processes
 //	-----------------------------+-----------------------------------------------------------------------------------
