@@ -73,6 +73,25 @@ func TestRule08_TheDeadRunsNodeIsLastAndStillACandidate(t *testing.T) {
 	}
 }
 
+// A component that was registered with a selector of its own is recovered by that one, the others by the group's.
+func TestRule08_AComponentMayHaveASelectorOfItsOwn(t *testing.T) {
+	r := newRig(t)
+	dead := opening(r, "A", "A1", "alone", "spread")
+	dead.Components[0].Selector = wire.Selector_SELECTOR_SUCCESSOR
+	r.ok(RunID{}, dead)
+	successor := r.open("B1", "alone", "spread")
+	for _, name := range []string{"C1", "D1", "E1"} {
+		r.open(name, "alone", "spread")
+	}
+	r.close("A1")
+	if got := appointee(r.state(appointed, "alone", "A1")); got != successor {
+		t.Errorf("%v was appointed, the next that joined is %v", got, successor)
+	}
+	if got := appointee(r.state(appointed, "spread", "A1")); got == successor {
+		t.Error("both went by join order: the group spreads, and here to another")
+	}
+}
+
 func TestRule08_WhoDoesNotQualifyIsNoCandidate(t *testing.T) {
 	r := newRig(t)
 	r.open("A1", "backup")
