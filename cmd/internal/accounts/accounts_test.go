@@ -176,6 +176,25 @@ func TestSessions(t *testing.T) {
 	refused(t, "after the log-out", err, api.CodeUnauthorized)
 }
 
+// TestLookingOnIsNoUse: a page that keeps itself up to date shows what it may while the session stands, and does not keep it
+// open.
+func TestLookingOnIsNoUse(t *testing.T) {
+	b := newBench(t)
+	b.add(t, "ann", api.RoleViewer)
+	s := b.logIn(t, "ann")
+	for range 5 {
+		b.at = b.at.Add(5 * time.Minute)
+		if actor, err := b.LookOn(t.Context(), s.Cookie); err != nil || actor.Name != "ann" {
+			t.Fatalf("%+v, %v", actor, err)
+		}
+	}
+	b.at = b.at.Add(6 * time.Minute)
+	_, err := b.LookOn(t.Context(), s.Cookie)
+	refused(t, "looking on after 31 minutes without use", err, api.CodeUnauthorized)
+	_, err = b.OfSession(t.Context(), s.Cookie)
+	refused(t, "use after 31 minutes without", err, api.CodeUnauthorized)
+}
+
 // TestSessionsEndWithTheUser: whatever changes who somebody is ends what was given out before.
 func TestSessionsEndWithTheUser(t *testing.T) {
 	viewer, yes, next := api.RoleViewer, true, api.Secret("another long password")

@@ -18,7 +18,7 @@
 //   - Five wrong passwords in a row lock a user for a minute, each further one for twice as long, up to an hour. It is kept
 //     with the user, so that another node knows it. Attempts of one address, and all together, are limited before that, on
 //     each node (Limiter).
-//   - A session ends after Idle without a request, after Max in any case, with its user, with a change of the user's
+//   - A session ends after Idle without a request (LookOn is none), after Max in any case, with its user, with a change of the user's
 //     password or role, and by LogOut. A token ends at its time, which it always has, and with its user; it never may more
 //     than its user may now.
 //   - Form tokens are made of the session's secret: who does not have the cookie cannot make one, and none is kept.

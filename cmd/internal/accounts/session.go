@@ -210,11 +210,20 @@ func (a *Accounts) find(ctx context.Context, cookie string) (s session, u user, 
 // OfSession is who a cookie stands for. It reads memory but for sessions that this node has not heard of, and once in a
 // quarter of Idle, when it writes down that the session is used.
 func (a *Accounts) OfSession(ctx context.Context, cookie string) (Actor, error) {
+	return a.ofSession(ctx, cookie, true)
+}
+
+// LookOn is OfSession for what nobody does by hand: it does not count as use, and so keeps no session open.
+func (a *Accounts) LookOn(ctx context.Context, cookie string) (Actor, error) {
+	return a.ofSession(ctx, cookie, false)
+}
+
+func (a *Accounts) ofSession(ctx context.Context, cookie string, used bool) (Actor, error) {
 	s, u, err := a.find(ctx, cookie)
 	if err != nil {
 		return Actor{}, err
 	}
-	if now := a.cfg.Now().UTC(); now.Sub(s.Seen) >= a.cfg.Idle/4 {
+	if now := a.cfg.Now().UTC(); used && now.Sub(s.Seen) >= a.cfg.Idle/4 {
 		s.Seen = now
 		a.note(ctx, kept.Put(s.record.Key, encode(s), s.record.Version), now)
 	}

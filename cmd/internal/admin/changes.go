@@ -15,6 +15,7 @@ const (
 	tagsEvery   = time.Second      // the resources are looked at so often at most, however many ask
 	beatEvery   = 15 * time.Second // a line that says nothing, so that both sides see that the other is there
 	mostStreams = 256
+	streamFor   = 10 * time.Minute // then who listens opens another, and shows anew who they are
 )
 
 // watched are the resources whose changes are streamed.
@@ -119,7 +120,7 @@ func (h *handler) changes(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.tags.leave()
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
 	defer cancel()
 	hints := h.Watch(ctx)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -122,7 +122,11 @@ func (f Front) identify(r *http.Request) (accounts.Actor, error) {
 	if c == "" {
 		return accounts.Actor{}, nil
 	}
-	actor, err := f.Accounts.OfSession(r.Context(), c)
+	find := f.Accounts.OfSession
+	if r.Header.Get(api.HeaderLookingOn) != "" || r.URL.Path == api.PathChanges { // a browser says nothing of itself when it follows a stream
+		find = f.Accounts.LookOn
+	}
+	actor, err := find(r.Context(), c)
 	var e *api.Error
 	if errors.As(err, &e) && e.Code == api.CodeUnauthorized {
 		return accounts.Actor{}, nil

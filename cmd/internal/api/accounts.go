@@ -96,6 +96,10 @@ type Session struct {
 // HeaderFormToken carries a session's form token.
 const HeaderFormToken = "X-Form-Token"
 
+// HeaderLookingOn marks a request that nobody has made by hand, such as a page that keeps itself up to date: it does not count
+// as use of the session, which ends when nobody does anything.
+const HeaderLookingOn = "Fencepost-Looking-On"
+
 // Ended is the answer to what has no other.
 type Ended struct {
 	Name string `json:"name"` // of what there is no more

@@ -10,7 +10,8 @@ const (
 )
 
 // Change is one event of PathChanges, whose name is the resource: what is at Path has now this tag, as a GET would answer.
-// At first there is one of each resource; a reader that was away has so missed nothing.
+// At first there is one of each resource; a reader that was away has so missed nothing. A stream ends after ten minutes: who
+// goes on listening opens another.
 type Change struct {
 	Resource string `json:"resource"` // view, fences, recoveries, tasks, backups, schedules, components, claims
 	Path     string `json:"path"`

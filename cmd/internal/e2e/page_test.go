@@ -137,6 +137,7 @@ func TestPageOfAGroup(t *testing.T) {
 	for _, words := range []string{"evidence", "view ", "appointed", "fence raised", "orphan shop", "fence lowered"} {
 		b.Await(`[...document.querySelectorAll(".picture .what")].some(w => w.textContent.startsWith("` + words + `"))`)
 	}
+	b.Await(`document.querySelector(".picture .at-orphan .note").textContent === "uploading → planned"`)
 	b.Check("the time line")
 	b.Shot("live-time-line")
 

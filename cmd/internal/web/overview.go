@@ -13,12 +13,14 @@ import (
 
 const overviewEvery = time.Second
 
-// overviewKeeper keeps the rendered middle of the overview, which is the same for everybody who may look.
+// overviewKeeper keeps the rendered overview: its middle, which is the same for everybody who may look, and the whole page for
+// each session that has asked since the middle was made.
 type overviewKeeper struct {
-	turn sync.Mutex // who holds it renders; the others wait, and then use what was rendered
-	made time.Time
-	text template.HTML
-	now  uint64 // how often it was rendered, for the test
+	turn  sync.Mutex // who holds it renders; the others wait, and then use what was rendered
+	made  time.Time
+	text  template.HTML
+	whole map[string][]byte // by the session's form token, in which its name and role cannot change
+	now   uint64            // how often it was rendered, for the test
 }
 
 // overviewData is what the overview shows.
@@ -34,36 +36,50 @@ func (o overviewData) Green() bool { return o.Health == api.HealthWell }
 
 func (s *Site) overviewPage() View {
 	return View{Path: "/{$}", Title: "Overview", Least: api.RoleViewer, menu: "Overview", live: true, sheet: "overview", whole: func(v *visit) {
-		text, err := v.overview()
+		text, err := v.overview(s.overviewPage())
 		if err != nil {
 			v.refused(err)
 			return
 		}
-		v.send(http.StatusOK, s.overviewPage(), text)
+		v.write(http.StatusOK, text)
 	}}
 }
 
-// overview renders the middle of the page, or gives what was rendered within the last second. Whoever comes here may look:
-// what they would be shown does not depend on who they are.
-func (v *visit) overview() (template.HTML, error) {
+// overview is the page for who asks, as it was rendered within the last second. Whoever comes here may look: what its middle
+// shows does not depend on who they are.
+func (v *visit) overview(page View) ([]byte, error) {
 	k := &v.first
 	k.turn.Lock()
 	defer k.turn.Unlock()
-	if now := time.Now(); !k.made.IsZero() && now.Sub(k.made) < overviewEvery {
-		return k.text, nil
+	if now := time.Now(); k.made.IsZero() || now.Sub(k.made) >= overviewEvery {
+		if err := v.look(k); err != nil {
+			return nil, err
+		}
 	}
+	if text, ok := k.whole[v.token]; ok {
+		return text, nil
+	}
+	text, err := v.render(page, k.text)
+	if err == nil && v.token != "" {
+		k.whole[v.token] = text
+	}
+	return text, err
+}
+
+// look makes the middle anew.
+func (v *visit) look(k *overviewKeeper) error {
 	lasting := *v
 	lasting.r = v.r.WithContext(context.WithoutCancel(v.r.Context())) // it belongs to all, not to the one who asked first
 	o, err := lasting.gather()
 	if err != nil {
-		return "", err
+		return err
 	}
 	var b bytes.Buffer
 	if err := v.sheets["overview"].ExecuteTemplate(&b, "middle", o); err != nil {
-		return "", err
+		return err
 	}
-	k.made, k.text, k.now = time.Now(), template.HTML(b.String()), k.now+1 // rendered by html/template
-	return k.text, nil
+	k.made, k.text, k.whole, k.now = time.Now(), template.HTML(b.String()), map[string][]byte{}, k.now+1 // rendered by html/template
+	return nil
 }
 
 func (v *visit) gather() (o overviewData, err error) {

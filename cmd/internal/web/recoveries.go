@@ -102,27 +102,15 @@ func componentOf(t api.Task) string {
 	return t.Type
 }
 
-// settled reads what a recoverer says of a task: task settled was=uploading is=planned reason=...
+// settled reads what a recoverer says of a task: task settled, was uploading, is planned, reason ...
 func settled(l api.LogLine) (was, is string, ok bool) {
-	rest, ok := strings.CutPrefix(l.Text, "task settled")
+	rest, ok := strings.CutPrefix(l.Text, "task settled, was ")
 	if !ok {
 		return "", "", false
 	}
-	return valueIn(rest, "was"), valueIn(rest, "is"), true
-}
-
-// valueIn is the value of a key in key=value pairs; values with spaces are in double quotes.
-func valueIn(text, key string) string {
-	_, rest, ok := strings.Cut(text, " "+key+"=")
-	if !ok {
-		return ""
-	}
-	if quoted, ok := strings.CutPrefix(rest, `"`); ok {
-		value, _, _ := strings.Cut(quoted, `"`)
-		return value
-	}
-	value, _, _ := strings.Cut(rest, " ")
-	return value
+	was, rest, _ = strings.Cut(rest, ", is ")
+	is, _, _ = strings.Cut(rest, ", reason ")
+	return was, is, true
 }
 
 // settledBy tells whether a line was written under the fence of r: no other fence of that component and holder has a token

@@ -140,17 +140,28 @@ func (s *Site) unknown(w http.ResponseWriter, r *http.Request) {
 	v.refused(&api.Error{Code: api.CodeNotFound, Message: "there is no such page", Hint: "what you looked for may be in the menu"})
 }
 
-// send renders a page whole before the first byte of it is sent.
+// send shows a page.
 func (v *visit) send(status int, page View, data any) {
-	var b bytes.Buffer
-	if err := v.sheets[page.sheet].ExecuteTemplate(&b, "layout", v.frame(page, data)); err != nil {
+	text, err := v.render(page, data)
+	if err != nil {
 		v.cfg.Logger.ErrorContext(v.r.Context(), "web: a page was not rendered", "page", page.sheet, "error", err)
 		http.Error(v.w, "This page could not be rendered; the node's log says why.", http.StatusInternalServerError)
 		return
 	}
+	v.write(status, text)
+}
+
+// render makes a page whole before the first byte of it is sent.
+func (v *visit) render(page View, data any) ([]byte, error) {
+	var b bytes.Buffer
+	err := v.sheets[page.sheet].ExecuteTemplate(&b, "layout", v.frame(page, data))
+	return b.Bytes(), err
+}
+
+func (v *visit) write(status int, text []byte) {
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	_, _ = v.w.Write(b.Bytes()) // the reader may be gone; there is nobody to tell
+	_, _ = v.w.Write(text) // the reader may be gone; there is nobody to tell
 }
 
 // lead sends the browser on to a page of ours.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type served struct {
 	accounts *accounts.Accounts
 	trail    *audit.Trail
 	base     string
+	late     atomic.Int64        // by how much the accounts' clock is ahead
 	sessions map[api.Role]string // cookies
 	token    string              // id of a token that may go
 }
@@ -38,7 +40,7 @@ func serve(t testing.TB, s *sample) *served {
 	t.Helper()
 	store := &kept.Memory{}
 	out := &served{sample: s, sessions: map[api.Role]string{}}
-	out.accounts = accounts.New(accounts.Config{Store: store, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}})
+	out.accounts = accounts.New(accounts.Config{Store: store, Now: func() time.Time { return time.Now().Add(time.Duration(out.late.Load())) }, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}})
 	out.trail = audit.New(store, "n1", time.Now)
 	b := s.backend()
 	b.Kept, b.Accounts, b.Trail = store, out.accounts, out.trail

@@ -304,3 +304,29 @@ func TestOverviewOnceASecond(t *testing.T) {
 		t.Errorf("100 requests rendered it %d times, and made it %d times", s.first.now, s.sample.looked)
 	}
 }
+
+// TestAnOpenPageIsNoUse: a page that is left open keeps itself up to date, and its session ends for all that, while one that
+// is used goes on until its day is over.
+func TestAnOpenPageIsNoUse(t *testing.T) {
+	s := serve(t, fullSample())
+	look := func(role api.Role, on bool) int {
+		q := s.request(t, http.MethodGet, "/tasks", role, nil)
+		if on {
+			q.Header.Set(api.HeaderLookingOn, "1")
+		}
+		return send(t, q).status
+	}
+	for range 5 {
+		s.late.Add(int64(10 * time.Minute))
+		if got := look(api.RoleAdmin, false); got != http.StatusOK {
+			t.Fatalf("one that is used: %d", got)
+		}
+		if got, open := look(api.RoleViewer, true), s.late.Load() < int64(30*time.Minute); (got == http.StatusOK) != open {
+			t.Fatalf("one that is left open, after %s: %d", time.Duration(s.late.Load()), got)
+		}
+	}
+	s.late.Add(int64(12 * time.Hour))
+	if got := look(api.RoleAdmin, false); got != http.StatusSeeOther {
+		t.Errorf("after its day: %d", got)
+	}
+}
