@@ -208,6 +208,11 @@ func nothingLeft(t *testing.T, a source.Attempt) {
 	if left := children(t); len(left) > 0 {
 		t.Errorf("children left: %v", left)
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("sessions of the attempt: %s", query(t, "postgres", `SELECT coalesce(json_agg(a)::text, 'none') FROM pg_stat_activity a WHERE application_name = $1`, tag(a)))
+		}
+	}()
 	await(t, "the attempt's sessions to end", func() bool { return sessions(t, a) == 0 })
 }
 

@@ -327,8 +327,14 @@ func (p *proxy) serve(client net.Conn, server string) {
 	if err != nil {
 		return
 	}
+	var silent atomic.Bool // no answer reaches the client any more
 	go func() {
-		_, _ = io.Copy(client, up)
+		_, _ = io.Copy(writerFunc(func(answer []byte) (int, error) {
+			if silent.Load() {
+				return len(answer), nil
+			}
+			return client.Write(answer)
+		}), up)
 		_ = client.Close()
 	}()
 	defer func() { _ = up.Close() }()
@@ -342,8 +348,9 @@ func (p *proxy) serve(client net.Conn, server string) {
 		}
 		if commits && p.cut.Swap(false) {
 			p.did.Store(true)
+			silent.Store(true)
 			_, _ = up.Write(buf[:n]) // it arrives: who is cut off first may find its session ended before it
-			_ = client.Close()       // no answer from now on
+			_ = client.Close()
 			_, _ = io.Copy(io.Discard, up)
 			return
 		}
