@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -328,12 +329,16 @@ func (p *proxy) serve(client net.Conn, server string) {
 		return
 	}
 	var silent atomic.Bool // no answer reaches the client any more
+	answered := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(answered) })
 	go func() {
-		_, _ = io.Copy(writerFunc(func(answer []byte) (int, error) {
+		defer answer()
+		_, _ = io.Copy(writerFunc(func(data []byte) (int, error) {
 			if silent.Load() {
-				return len(answer), nil
+				answer()
+				return len(data), nil
 			}
-			return client.Write(answer)
+			return client.Write(data)
 		}), up)
 		_ = client.Close()
 	}()
@@ -349,7 +354,8 @@ func (p *proxy) serve(client net.Conn, server string) {
 		if commits && p.cut.Swap(false) {
 			p.did.Store(true)
 			silent.Store(true)
-			_, _ = up.Write(buf[:n]) // it arrives: who is cut off first may find its session ended before it
+			_, _ = up.Write(buf[:n])
+			<-answered // so it is done: a session that is ended before it has read the commit undoes all, rightly
 			_ = client.Close()
 			_, _ = io.Copy(io.Discard, up)
 			return
