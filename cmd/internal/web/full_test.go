@@ -50,7 +50,7 @@ func fullSample() *sample {
 	}
 	s.logs["t1"] = []api.LogLine{
 		{At: now.Add(-3 * time.Minute), Attempt: 1, Token: token - 20, Node: "n2", Level: "info", Text: "attempt begins, type create, attempt 1"},
-		{At: now.Add(-2 * time.Second), Attempt: 1, Token: token + 3, Node: "n3", Level: "info", Text: "task settled, was uploading, is planned, reason the attempt ended with its node"},
+		{At: now.Add(-2 * time.Second), Attempt: 1, Token: token + 3, Node: "n3", Level: "info", Text: "task settled, was uploading, is planned: its node ended"},
 		{At: now.Add(-time.Second), Attempt: 2, Token: token + 3, Node: "n3", Level: "warn", Text: "storage far is slow"},
 	}
 	s.backups = []api.Backup{

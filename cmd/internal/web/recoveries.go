@@ -102,14 +102,15 @@ func componentOf(t api.Task) string {
 	return t.Type
 }
 
-// settled reads what a recoverer says of a task: task settled, was uploading, is planned, reason ...
+// settled reads what a recoverer says of a task: task settled, was uploading, is planned: its node ended.
 func settled(l api.LogLine) (was, is string, ok bool) {
 	rest, ok := strings.CutPrefix(l.Text, "task settled, was ")
 	if !ok {
 		return "", "", false
 	}
 	was, rest, _ = strings.Cut(rest, ", is ")
-	is, _, _ = strings.Cut(rest, ", reason ")
+	is, _, _ = strings.Cut(rest, ":")
+	is, _, _ = strings.Cut(is, ",")
 	return was, is, true
 }
 
