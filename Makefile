@@ -67,9 +67,10 @@ fmt: ## Format all Go files.
 	@$(GO) fmt ./...
 
 .PHONY: bench
-bench: deps ## Measure from kill -9 of a node, and of the leader, until the fence on it is raised; on a machine that does nothing else.
+bench: deps ## Measure from kill -9 of a node, and of the leader, until the fence on it is raised, and what components claim; on a machine that does nothing else.
 	go test -run none -bench KilledNode -benchtime 200x -timeout 60m ./cmd/internal/e2e
 	go test -run none -bench KilledLeader -benchtime 100x -timeout 60m ./cmd/internal/e2e
+	go test -run none -bench Component -benchtime 1x -timeout 20m ./cmd/internal/app
 
 .PHONY: generate
 generate: ## Write the protobuf code of gms/internal/wire anew, with the generators pinned in go.mod.

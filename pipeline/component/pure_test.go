@@ -391,3 +391,39 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 }
+
+// What stores ask: a claim begins and ends once, and one that a later one has overtaken changes nothing.
+func TestKeptRules(t *testing.T) {
+	old, heir := Claim{"c", "x", 1, 7}, Claim{"c", "x", 2, 9}
+	done := func(c Claim) Result { return Result{Event: Event{Type: "c", Token: c.Token, Success: true}} }
+	k, fenced := Kept{Item: Item{ID: "x"}}.AfterBegin(old, t0)
+	if fenced || k.Records["c"].Attempts != 1 {
+		t.Fatalf("begun: %+v, %v", k, fenced)
+	}
+	if again, fenced := k.AfterBegin(old, t0.Add(time.Hour)); fenced || !reflect.DeepEqual(again, k) {
+		t.Errorf("begun twice: %+v, %v", again, fenced)
+	}
+	if _, fenced := k.AfterFinish(heir, done(heir)); !fenced {
+		t.Error("who has not begun ends")
+	}
+	k, fenced = k.AfterBegin(heir, t0)
+	if fenced || k.Records["c"].Attempts != 2 {
+		t.Fatalf("the heir begins: %+v, %v", k, fenced)
+	}
+	if late, fenced := k.AfterBegin(old, t0); !fenced || !reflect.DeepEqual(late, k) {
+		t.Errorf("a late begin: %+v, %v", late, fenced)
+	}
+	if late, fenced := k.AfterFinish(old, done(old)); !fenced || !reflect.DeepEqual(late, k) {
+		t.Errorf("a late result: %+v, %v", late, fenced)
+	}
+	if other, fenced := k.AfterBegin(Claim{"d", "x", 1, 8}, t0); fenced || other.Records["c"].Attempts != 2 || other.Records["d"].Attempts != 1 {
+		t.Errorf("another component: %+v, %v", other, fenced)
+	}
+	k, fenced = k.AfterFinish(heir, done(heir))
+	if fenced || len(k.Item.Events) != 1 || k.Item.RoundTrip != 1 {
+		t.Fatalf("the heir ends: %+v, %v", k, fenced)
+	}
+	if again, fenced := k.AfterFinish(heir, done(heir)); fenced || !reflect.DeepEqual(again, k) {
+		t.Errorf("ended twice: %+v, %v", again, fenced)
+	}
+}

@@ -86,7 +86,7 @@ func (j jobs) Items(ctx context.Context, q api.ItemQuery) ([]api.Item, error) {
 	}
 	list := []api.Item{}
 	for _, it := range all {
-		list = append(list, itemShown(it, triggers, j.a.clock.Now()))
+		list = append(list, j.claimedToo(itemShown(it, triggers, j.a.clock.Now()), q.Component))
 	}
 	return list, nil
 }
@@ -117,7 +117,21 @@ func (j jobs) Item(ctx context.Context, q api.ItemQuery, id string) (api.Item, e
 		return api.Item{}, err
 	}
 	it, err := w.items.Get(ctx, q.Component, id)
-	return itemShown(it, triggers, j.a.clock.Now()), err
+	return j.claimedToo(itemShown(it, triggers, j.a.clock.Now()), q.Component), err
+}
+
+// claimedToo says of an item that a component wants who keeps it from being claimed.
+func (j jobs) claimedToo(it api.Item, name string) api.Item {
+	c, claimed := j.a.group.ClaimOn(name, it.ID)
+	if !claimed || !it.Wanted {
+		return it
+	}
+	why := fmt.Sprintf("node %s has claimed it", c.Node)
+	if c.Quarantined {
+		why = fmt.Sprintf("it is set aside: fencepost claim free %s %s --token %d", name, it.ID, c.Token)
+	}
+	it.Wanted, it.Why = false, append(it.Why, why)
+	return it
 }
 
 // itemShown is an item with what a component with these triggers thinks of it; no triggers: nobody was asked.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -16,18 +17,22 @@ import (
 
 // Eight runners on three nodes, both procedures, a real group and its ledger: kills, pauses and changes of the leader at
 // random moments. Every item has exactly one success, no claim is left, and the log shows that nothing was worked on under a
-// poll lock.
+// poll lock. The long form plays more such histories, each from a seed that it prints, with orphans that are freed and with
+// such that are adopted.
 func TestEightRunnersOnThreeNodes(t *testing.T) {
-	items, rounds := 500, 1
+	rounds := 1
 	if os.Getenv("FENCEPOST_LONG") != "" {
-		rounds = 5
+		rounds = 20
 	}
-	for range rounds {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPlant(t, 0, bothProcedures)
-			p.fill(items)
-			p.run(false, freeing)
-			p.check(freeing)
+	for round := range rounds {
+		name := []string{freeing, adopting}[round%2]
+		t.Run(fmt.Sprintf("%d %s", round+1, name), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPlant(t, 0, bothProcedures(name))
+				p.fill(500)
+				p.run(false, name)
+				p.check(name)
+			})
 		})
 	}
 }
@@ -35,7 +40,7 @@ func TestEightRunnersOnThreeNodes(t *testing.T) {
 // An index that answers five seconds old: nothing is worked on twice, and what turned out stale under the claim is counted.
 func TestIndexFiveSecondsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlant(t, 5*time.Second, bothProcedures)
+		p := newPlant(t, 5*time.Second, bothProcedures(freeing))
 		p.quick = true
 		p.fill(60)
 		p.run(true, freeing)
@@ -164,6 +169,49 @@ func TestClaimOfADeadRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// deafWorker is work that goes on after the end of its context until it is let go.
+type deafWorker struct {
+	patient
+	told chan struct{} // closed when the context of the first job has ended
+	once sync.Once
+}
+
+func (d *deafWorker) Start(ctx context.Context, j component.Job) (component.Work, error) {
+	context.AfterFunc(ctx, func() { d.once.Do(func() { close(d.told) }) })
+	return d.patient.Start(context.WithoutCancel(ctx), j)
+}
+
+// Whoever has a claim given back waits as long as the request says, in one request; the claim is free when the work has ended,
+// and not when it was told to.
+func TestLongEndOfAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &deafWorker{patient: patient{goOn: make(chan struct{})}, told: make(chan struct{})}
+		p := newPlant(t, 0, oneOn(freeing, w))
+		p.fill(1)
+		var c gms.ClaimState
+		p.Await("it is worked on", func() bool { c, _ = p.claim(freeing); return len(w.of(freeing)) == 1 })
+		name := api.ClaimName{Component: freeing, Item: c.Item, Token: c.Token}
+		asked := jobs{p.apps[p.Living()[0]]}
+		if _, err := asked.EndClaim(t.Context(), name, false); api.ExitCode(err) < api.ExitBusy {
+			t.Errorf("after %s: %v", endWithin, err)
+		}
+		<-w.told
+		name.WithinMS = time.Minute.Milliseconds()
+		time.AfterFunc(2*endWithin, func() { close(w.goOn) })
+		began := time.Now()
+		got, err := asked.EndClaim(t.Context(), name, false)
+		if err != nil || got.State != "free" || time.Since(began) < 2*endWithin {
+			t.Errorf("after %s: %+v, %v", time.Since(began), got, err)
+		}
+		for _, ms := range []int64{-1, endMost.Milliseconds() + 1, 1 << 60} {
+			name.WithinMS = ms
+			if _, err := asked.EndClaim(t.Context(), name, false); api.ExitCode(err) != api.ExitUsage {
+				t.Errorf("within %d ms: %v", ms, err)
+			}
+		}
+	})
 }
 
 // releases counts how often the recovery of a run's component has ended, as a living node knows.

@@ -54,14 +54,14 @@ func claimShown(c gms.ClaimState) api.Claim {
 // end, and gives the claim back when the work is proven to have ended; what a dead run claimed is settled by its recovery
 // first, under the fence. It waits for that, not for ever: CodeBusy says that it is under way.
 func (j jobs) EndClaim(ctx context.Context, r api.ClaimName, quarantine bool) (api.Claim, error) {
+	within := cmp.Or(time.Duration(r.WithinMS)*time.Millisecond, endWithin)
+	if r.WithinMS < 0 || r.WithinMS > endMost.Milliseconds() {
+		return api.Claim{}, &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("within_ms is %d: want 1 to %d", r.WithinMS, endMost.Milliseconds())}
+	}
 	people(j).fresh(ctx)
 	named, ok := j.a.group.ClaimOn(r.Component, r.Item)
 	if !ok || named.Token != r.Token {
 		return api.Claim{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("nobody claims %s of %s with token %d", r.Item, r.Component, r.Token), Hint: "see fencepost claim ls: it may have moved"}
-	}
-	within := cmp.Or(time.Duration(r.WithinMS)*time.Millisecond, endWithin)
-	if r.WithinMS < 0 || r.WithinMS > endMost.Milliseconds() {
-		return api.Claim{}, &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("within_ms is %d: want 1 to %d", r.WithinMS, endMost.Milliseconds())}
 	}
 	over := time.NewTimer(within)
 	defer over.Stop()

@@ -109,6 +109,10 @@ func TestClaimOfAnotherLivingNode(t *testing.T) {
 	if _, err := nodes[0].group.Claim(ctx, "slow", "x", 1); err == nil {
 		t.Error("a quarantined item was claimed")
 	}
+	shown, err := api.Get[api.Item](ctx, clients["n1"], api.ItemPath(api.ItemQuery{Component: "slow"}, "x"))
+	if err != nil || shown.Wanted || len(shown.Why) != 1 || !strings.Contains(shown.Why[0], "set aside") {
+		t.Errorf("a quarantined item is shown as %+v, %v", shown, err)
+	}
 	if got, err := clients["n3"].FreeClaim(ctx, name); err != nil || got.State != "free" {
 		t.Fatalf("free a quarantined item: %+v, %v", got, err)
 	}
@@ -176,7 +180,7 @@ func TestReportOfATickIsRelayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.work.runners["hand"] = r // without a timer: only the ticks of this test
+	addRunner(a, "hand", r) // without a timer: only the ticks of this test
 	client := api.NewClient(c.Admin.Socket)
 	defer client.Close()
 	ctx := t.Context()

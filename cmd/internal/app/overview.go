@@ -40,6 +40,7 @@ func (a *App) look(ctx context.Context) api.Overview {
 		f.Certificate = warnings[0]
 	}
 	if w, err := (jobs{a}).now(); err == nil {
+		f.Stuck = stuckOf(w)
 		if f.Ledger = a.addDatabases(ctx, w, &f); f.Ledger != nil {
 			f.Databases = nil // half a list would look like a whole one
 		}
@@ -62,6 +63,16 @@ func (a *App) facts(s api.Status) overview.Facts {
 		f.Claims = append(f.Claims, claimShown(c))
 	}
 	return f
+}
+
+// stuckOf are the claims whose work is not proven to have stopped, of all components.
+func stuckOf(w *work) (list []api.Claim) {
+	for _, r := range w.runners {
+		for _, c := range r.Stuck() {
+			list = append(list, api.Claim{Component: c.Component, Item: c.Item, RoundTrip: c.RoundTrip, Token: c.Token})
+		}
+	}
+	return list
 }
 
 // shelvesNow are the storages of this node as they were seen last.

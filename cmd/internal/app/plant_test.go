@@ -327,16 +327,19 @@ func (g *gatelog) problems() []string {
 	return slices.Clone(g.bad[:min(len(g.bad), 20)])
 }
 
-// bothProcedures are the runners of a plant of eight: one of procedure 2 on each node, the others of procedure 1.
-func bothProcedures(node string) (list []component.Config) {
-	for i := range map[string]int{"n1": 3, "n2": 3, "n3": 2}[node] {
-		cfg := component.Config{Component: freeing, Procedure: component.One, SimultaneousProcesses: 3}
-		if i == 0 {
-			cfg.Procedure, cfg.SimultaneousProcesses = component.Many, 6
+// bothProcedures are the runners of a component in a plant of eight: one of procedure 2 on each node, the others of
+// procedure 1.
+func bothProcedures(name string) func(node string) []component.Config {
+	return func(node string) (list []component.Config) {
+		for i := range map[string]int{"n1": 3, "n2": 3, "n3": 2}[node] {
+			cfg := component.Config{Component: name, Procedure: component.One, SimultaneousProcesses: 3}
+			if i == 0 {
+				cfg.Procedure, cfg.SimultaneousProcesses = component.Many, 6
+			}
+			list = append(list, cfg)
 		}
-		list = append(list, cfg)
+		return list
 	}
-	return list
 }
 
 // chaos does one thing to the group at random, and lets it get well again.

@@ -144,7 +144,11 @@ func (r *root) forgetCommand(use, short string) *cobra.Command {
 }
 
 func (f forgottenOutput) text(w io.Writer, _ time.Time) {
-	fmt.Fprintf(w, "%d events taken away\n", f.Events)
+	events := "events"
+	if f.Events == 1 {
+		events = "event"
+	}
+	fmt.Fprintf(w, "%d %s taken away\n", f.Events, events)
 }
 
 func (its itemsOutput) text(w io.Writer, now time.Time) {

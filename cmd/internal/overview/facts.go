@@ -20,6 +20,8 @@ type Facts struct {
 	Certificate string   // what is wrong with its certificate, or soon will be
 	Uncopied    error    // why it has no copy of the audit trail
 
+	Stuck []api.Claim // of the node that answers, whose work was ended by force and is not proven to have stopped
+
 	Fences    []api.Fence
 	Claims    []api.Claim
 	Storages  []api.StorageState

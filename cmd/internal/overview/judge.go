@@ -87,6 +87,7 @@ const (
 	kindClock       = "clock"
 	kindCertificate = "certificate"
 	kindAudit       = "audit"
+	kindStuck       = "stuck"
 	kindRecovery    = "recovery"
 	kindParked      = "parked"
 	kindQuarantine  = "quarantine"
@@ -162,6 +163,11 @@ func nodeAlarms(f Facts) (list []api.Alarm) {
 	}
 	if f.Uncopied != nil {
 		add(kindAudit, api.Warning, f.Uncopied.Error(), "the group has the records; mend the disk or move the copy away, and restart the node: see audit.file")
+	}
+	for _, c := range f.Stuck {
+		list = append(list, api.Alarm{Kind: kindStuck, About: c.Component + " " + c.Item, Severity: api.Critical, Local: true,
+			Text: "the work on item " + c.Item + " of " + c.Component + " was ended by force on node " + f.Status.Node + ", and is not proven to have stopped: it keeps its claim",
+			Hint: "stop what it started by hand, or restart the node; the claim is given back as soon as the work has ended"})
 	}
 	return list
 }

@@ -80,6 +80,7 @@ func TestWhatNeedsAPerson(t *testing.T) {
 			f.NodeProblem, f.Waits, f.ClockOff, f.Certificate = errors.New("the disk stalls"), errors.New("no ledger"), "behind", "expires"
 			f.Uncopied = errors.New("the disk is full")
 		}, api.HealthAlarmed, []string{"critical node/n1", "critical waiting/n1", "warning audit/n1", "warning certificate/n1", "warning clock/n1"}},
+		{"work that does not end", func(f *Facts) { f.Stuck = []api.Claim{{Component: "export", Item: "b1"}} }, api.HealthAlarmed, []string{"critical stuck/export b1"}},
 		{"parked", func(f *Facts) {
 			f.Fences = []api.Fence{{Component: "backup", Node: "n9", Run: "0123456789", State: api.FenceParked}, {Component: "verify", State: api.FenceRaised}}
 		}, api.HealthAlarmed, []string{"critical parked/backup of n9/01234567"}},

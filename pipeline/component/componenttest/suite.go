@@ -1,6 +1,7 @@
 package componenttest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +18,12 @@ import (
 	"github.com/fencepost/fencepost/pipeline/ledger/ledgertest"
 )
 
-// Bench is an empty store of items and its group. Run is the run under which the items claim.
+// Bench is an empty store of items, the ledger that it is in, and its group. Run is the run under which the items claim.
 type Bench struct {
-	Items component.Items
+	Items  component.Items
+	Ledger interface {
+		ShutOut(ctx context.Context, f ledger.Fence) error
+	}
 	Group ledgertest.Group
 	Run   string
 }
@@ -30,6 +34,7 @@ func Run(t *testing.T, make func(t *testing.T) Bench) {
 		"PutGetEditDrop":         putGetEditDrop,
 		"BeginAndFinishOnce":     beginAndFinishOnce,
 		"FencedWritesNothing":    fencedWritesNothing,
+		"ShutOutWritesNothing":   shutOutWritesNothing,
 		"TwoComponentsOneItem":   twoComponentsOneItem,
 		"EventsByHand":           eventsByHand,
 		"EditsAreNotOverwritten": editsAreNotOverwritten,
@@ -158,6 +163,36 @@ func fencedWritesNothing(t *testing.T, b Bench) {
 		t.Errorf("item: %+v", it)
 	}
 	must(t, b.Items.Finish(ctx, heir, result(heir, now, false)))
+}
+
+// shutOutWritesNothing: from the shut-out of its run on a worker's writes change nothing, although nobody has begun after it.
+func shutOutWritesNothing(t *testing.T, b Bench) {
+	ctx, now := t.Context(), time.Now().UTC()
+	var claims []component.Claim
+	for _, id := range []string{"i1", "i2"} {
+		_, err := b.Items.Put(ctx, component.Item{Type: "x", ID: id}, false)
+		must(t, err)
+		claims = append(claims, b.claim(t, "copy", id))
+	}
+	_, err := b.Items.Begin(ctx, claims[0], now)
+	must(t, err)
+	b.Group.OpenRun("heir")
+	b.Group.CloseRun(b.Run)
+	fence := ledger.Fence{Component: "copy", Node: "n1", Run: b.Run, Token: b.Group.RaiseFence("copy", "n1", b.Run, "heir")}
+	must(t, b.Ledger.ShutOut(ctx, fence))
+	if err := b.Items.Finish(ctx, claims[0], result(claims[0], now, true)); !errors.Is(err, ledger.ErrFenced) {
+		t.Errorf("a result after the shut-out: %v", err)
+	}
+	if _, err := b.Items.Begin(ctx, claims[1], now); !errors.Is(err, ledger.ErrFenced) {
+		t.Errorf("a begin after the shut-out: %v", err)
+	}
+	for i, c := range claims {
+		it, err := b.Items.Get(ctx, "copy", c.Item)
+		must(t, err)
+		if len(it.Events) != 0 || it.Record.Attempts != 1-i {
+			t.Errorf("item %s: %+v", c.Item, it)
+		}
+	}
 }
 
 // twoComponentsOneItem: each loses none of the other's events.

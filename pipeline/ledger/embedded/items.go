@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/component"
@@ -15,10 +16,20 @@ import (
 const itemPrefix = "item/"
 
 // Items are the items of autonomous components, kept beside the tasks. Each item is one value, with a bounded number of
-// events; its writes are guarded by the claim where they take effect.
+// events; its writes are guarded by the claim where they take effect. What has not changed since it was listed last is not
+// decoded again: an index that is asked at each poll lists them all.
 type Items struct {
 	l    *Ledger
 	self func() string
+
+	mu     sync.Mutex
+	listed map[string]listed // by key; it is replaced, never changed
+}
+
+// listed is an item as it was decoded, with its version.
+type listed struct {
+	kept    component.Kept
+	version uint64
 }
 
 var _ component.Items = (*Items)(nil)
@@ -161,16 +172,29 @@ func (s *Items) All(ctx context.Context, name, itemType string) ([]component.Ite
 	if err != nil {
 		return nil, unavailable("list items", err)
 	}
+	s.mu.Lock()
+	before := s.listed
+	s.mu.Unlock()
+	now := make(map[string]listed, len(list))
 	var out []component.Item
 	for _, it := range list {
-		k, err := decode[component.Kept](it)
-		if err != nil {
-			return nil, err
+		l, ok := before[it.Key]
+		if !ok || l.version != it.Version {
+			k, err := decode[component.Kept](it)
+			if err != nil {
+				return nil, err
+			}
+			k.Item.Version = it.Version
+			l = listed{k, it.Version}
 		}
-		if k.Item.Version = it.Version; itemType == "" || k.Item.Type == itemType {
-			out = append(out, k.Seen(name))
+		now[it.Key] = l
+		if itemType == "" || l.kept.Item.Type == itemType {
+			out = append(out, l.kept.Seen(name))
 		}
 	}
+	s.mu.Lock()
+	s.listed = now
+	s.mu.Unlock()
 	slices.SortFunc(out, func(a, b component.Item) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }

@@ -10,6 +10,6 @@ import (
 func TestItems(t *testing.T) {
 	componenttest.Run(t, func(t *testing.T) componenttest.Bench {
 		led, store := open(t, embedded.Config{})
-		return componenttest.Bench{Items: embedded.NewItems(led, func() string { return "aa" }), Group: store, Run: "aa"}
+		return componenttest.Bench{Items: embedded.NewItems(led, func() string { return "aa" }), Ledger: led, Group: store, Run: "aa"}
 	})
 }
