@@ -34,7 +34,7 @@
 //
 //	STANDS, RUN LOCK, POLL LOCK ── as above, with one run lock for the node
 //	  │ query, order
-//	  │ try ─┬─ another holds the item: the next one
+//	  │ try, as many at once as there is room for ─┬─ another holds the item: the next one
 //	  │      ├─ claimed: a child is made; while there are fewer than SimultaneousProcesses, the next one
 //	  │      └─ no item is left, no room, or PollHold is over
 //	CHILDREN
@@ -82,5 +82,5 @@
 //   - Busy (exit code 3) is not broken (2).
 //
 // Trigger, Report, Fairness and Order are pure; Locks, Claims and Gate are for a group to implement, Index and Store for a
-// ledger.
+// ledger. Package cmd/components has all of them for a host app on a gms.Group.
 package component
