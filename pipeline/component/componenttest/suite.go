@@ -35,6 +35,7 @@ func Run(t *testing.T, make func(t *testing.T) Bench) {
 		"BeginAndFinishOnce":     beginAndFinishOnce,
 		"FencedWritesNothing":    fencedWritesNothing,
 		"ShutOutWritesNothing":   shutOutWritesNothing,
+		"ListingsAreOfNow":       listingsAreOfNow,
 		"TwoComponentsOneItem":   twoComponentsOneItem,
 		"EventsByHand":           eventsByHand,
 		"EditsAreNotOverwritten": editsAreNotOverwritten,
@@ -193,6 +194,41 @@ func shutOutWritesNothing(t *testing.T, b Bench) {
 			t.Errorf("item %s: %+v", c.Item, it)
 		}
 	}
+}
+
+// listingsAreOfNow: what was listed before keeps nobody from seeing what has become of it since.
+func listingsAreOfNow(t *testing.T, b Bench) {
+	ctx := t.Context()
+	want := func(what, data string) {
+		t.Helper()
+		all, err := b.Items.All(ctx, "copy", "x")
+		must(t, err)
+		found, err := b.Items.Query(ctx, component.Query{Component: "copy", Triggers: []component.Trigger{{}}, At: time.Now()})
+		must(t, err)
+		for _, list := range [][]component.Item{all, found} {
+			got := ""
+			for _, it := range list {
+				got += string(it.Data)
+			}
+			if got != data {
+				t.Errorf("%s: listed %s, want %s", what, got, data)
+			}
+		}
+	}
+	put := func(data string) {
+		t.Helper()
+		_, err := b.Items.Put(ctx, component.Item{Type: "x", ID: "i1", Data: json.RawMessage(data)}, true)
+		must(t, err)
+	}
+	want("nothing yet", "")
+	put(`"a"`)
+	want("put", `"a"`)
+	put(`"b"`)
+	want("changed", `"b"`)
+	must(t, b.Items.Drop(ctx, "i1"))
+	want("dropped", "")
+	put(`"c"`)
+	want("put anew", `"c"`)
 }
 
 // twoComponentsOneItem: each loses none of the other's events.
