@@ -11,6 +11,9 @@ KEEP ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 TARGETS ?=
+SEED ?=
+MINUTES ?= 5
+HOURS ?= 8
 PORTABLE := windows darwin freebsd
 
 .PHONY: help
@@ -50,6 +53,16 @@ test: deps lint ## Check the style, then run all tests.
 test-long: deps lint ## Build for the other systems, then run all tests with the long ones, which take hours.
 	@for os in $(PORTABLE); do echo "build for $$os"; GOOS=$$os CGO_ENABLED=0 $(GO) build ./...; done
 	@FENCEPOST_LONG=1 $(GO) test -count=1 -timeout 4h ./...
+
+.PHONY: chaos
+chaos: deps ## Let five nodes live through faults from a seed (SEED=, MINUTES=5), judge what they did, and write a page into bin/chaos/.
+	@FENCEPOST_SEED=$(SEED) FENCEPOST_MINUTES=$(MINUTES) FENCEPOST_REPORT=$(CURDIR)/bin/chaos \
+		$(GO) test -v -count=1 -timeout 24h -run 'TestChaos$$' ./cmd/internal/chaos
+
+.PHONY: soak
+soak: deps ## The same for hours (HOURS=8), one seed after the other.
+	@FENCEPOST_SEED=$(SEED) FENCEPOST_MINUTES=$(MINUTES) FENCEPOST_HOURS=$(HOURS) FENCEPOST_REPORT=$(CURDIR)/bin/chaos \
+		$(GO) test -v -count=1 -timeout 240h -run 'TestChaos$$' ./cmd/internal/chaos
 
 .PHONY: race
 race: deps ## Run all tests under the race detector.

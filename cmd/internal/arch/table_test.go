@@ -99,6 +99,7 @@ var rows = []row{
 	},
 	{pkg: "cmd/internal/arch"},
 	{pkg: "cmd/internal/e2e", may: []string{"..."}},
+	{pkg: "cmd/internal/chaos", may: []string{"..."}},
 	{pkg: "cmd/internal/runbook", may: []string{"..."}},
 
 	{pkg: "cmd/fencepostd", may: []string{"cmd/internal/app"}},
@@ -111,7 +112,7 @@ var rows = []row{
 var testOnly = []string{
 	"gms/gmstest", "pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest",
 	"pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest",
-	"cmd/internal/web/webtest", "cmd/internal/arch", "cmd/internal/e2e", "cmd/internal/runbook",
+	"cmd/internal/web/webtest", "cmd/internal/arch", "cmd/internal/e2e", "cmd/internal/chaos", "cmd/internal/runbook",
 }
 
 // mains are one page long, and so is their doc.
