@@ -6,18 +6,18 @@
 //
 // # What a run is made of
 //
-// Hosts (hosts_test.go) are network namespaces on a bridge, an address each; where they are not allowed, addresses of the
+// Hosts (hosts_linux_test.go) are network namespaces on a bridge, an address each; where they are not allowed, addresses of the
 // loopback, without what needs the network. n1 to n5 carry a node with its warden, n1 to n3 a host app beside it; the
 // PostgreSQL server, the S3 server and the resource that checks tokens have hosts of their own.
 //
-// A [plan] (plan_test.go) is all that is drawn from a seed: faults, when, for how long, to whom. It prints itself, and the
-// same seed draws the same one. What faults do is in nemesis_test.go. The work (work_test.go) is backups, restores, deletes
-// and schedules, and what the host apps do (guest_test.go): jobs under claims, whose writes go to the resource with their
-// token (resource_test.go), recoveries under fences, locks, and reads and writes of the state cache.
+// A [plan] (plan_linux_test.go) is all that is drawn from a seed: faults, when, for how long, to whom. It prints itself, and the
+// same seed draws the same one. What faults do is in nemesis_linux_test.go. The work (work_linux_test.go) is backups, restores, deletes
+// and schedules, and what the host apps do (guest_linux_test.go): jobs under claims, whose writes go to the resource with their
+// token (resource_linux_test.go), recoveries under fences, locks, and reads and writes of the state cache.
 //
 // # What is judged
 //
-// The judges (judge_test.go) are functions of records, and each has a test that shows it a broken record. What they look
+// The judges (judge_linux_test.go) are functions of records, and each has a test that shows it a broken record. What they look
 // at is written down by those who did it, with the machine's one monotonic clock: views as members saw them, every
 // assertion "I hold this, with this token", what clients of the cache and of locks were told, each recovery's steps, what
 // the resource took, the ledger's own trail of writes, the S3 server's log. At the end, when all faults are over, the group
@@ -29,5 +29,5 @@
 // # Mutants
 //
 // Judges that cannot fail prove nothing. Some rules of the product can be taken out by a build tag, mutant_NAME, for this
-// package alone: mutants_test.go has the list, and what finds each.
+// package alone: mutants_linux_test.go has the list, and what finds each.
 package chaos

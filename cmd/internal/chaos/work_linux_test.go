@@ -132,10 +132,12 @@ func (l *labour) note(list []api.Recovery) {
 		if !l.closed[name] {
 			l.closed[name] = true
 			l.w.said.add(recoveries, "run of %s is closed: %s", r.Node, r.Evidence)
+			l.w.said.counts("runs closed with work or components, "+r.Evidence, 1)
 		}
 		key := r.Component + " of " + name
 		if r.Ended != 0 && !l.closed[key] {
 			l.closed[key] = true
+			l.w.said.counts("recoveries ended", 1)
 			if r.Token != 0 && len(r.Steps) > 0 {
 				l.w.said.add(recoveries, "%s of %s recovered by %s", r.Component, r.Node, r.Recoverer)
 			}

@@ -266,27 +266,17 @@ func (w *world) startBox() error {
 	return nil
 }
 
-// requests reads the S3 server's log. Each line has the request in quotes, and its status behind.
+// requests reads the S3 server's log: what was done to which object, and with which status.
 func (w *world) requests() (list []request, err error) {
 	text, err := os.ReadFile(w.store.log)
 	for line := range strings.Lines(string(text)) {
-		parts := strings.Split(line, `"`)
-		if len(parts) < 3 {
+		f := strings.Fields(line) // owner, bucket, time, zone, address, user, id, operation, key, path, status
+		if len(f) < 11 {
 			continue
 		}
-		asked, got := strings.Fields(parts[1]), strings.Fields(parts[2])
-		if len(asked) < 2 || len(got) == 0 {
-			continue
+		if status, err := strconv.Atoi(f[10]); err == nil {
+			list = append(list, request{strings.TrimPrefix(f[7], "s3_"), f[8], status})
 		}
-		status, err := strconv.Atoi(got[0])
-		if err != nil {
-			return nil, fmt.Errorf("a line of the S3 server's log: %q", line)
-		}
-		object, query, _ := strings.Cut(asked[1], "?")
-		if strings.Contains(query, "uploadId") && asked[0] == "PUT" {
-			continue // a part
-		}
-		list = append(list, request{asked[0], object, status})
 	}
 	return list, err
 }

@@ -339,25 +339,19 @@ func hashOf(fence string) string {
 
 // request is one line of the S3 server's log.
 type request struct {
-	Method, Object string
-	Status         int
+	Operation, Object string
+	Status            int
 }
 
-// judgeStore: whatever is the commit of an attempt, a manifest, is made once, until somebody removes it.
+// judgeStore: what commits an attempt, its manifest, is made once and never again, whether it was void, removed, or is there.
 func judgeStore(log []request) (broken []string) {
-	there := map[string]bool{}
+	made := map[string]bool{}
 	for _, r := range log {
-		if !strings.HasSuffix(r.Object, "/manifest.json") || r.Status/100 != 2 {
-			continue
-		}
-		switch r.Method {
-		case "PUT":
-			if there[r.Object] {
+		if strings.HasSuffix(r.Object, "/manifest.json") && r.Status/100 == 2 && (r.Operation == "PutObject" || r.Operation == "CompleteMultipartUpload") {
+			if made[r.Object] {
 				broken = append(broken, fmt.Sprintf("S3: %s was made a second time", r.Object))
 			}
-			there[r.Object] = true
-		case "DELETE":
-			there[r.Object] = false
+			made[r.Object] = true
 		}
 	}
 	return broken

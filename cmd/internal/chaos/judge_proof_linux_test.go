@@ -46,8 +46,8 @@ func TestJudgesSeeWhatIsBroken(t *testing.T) {
 			judgeTrail([]trail{fenced(5), fenced(8), task(6, "b/"+hashOf("backup/n1/a")+"/5")}),
 		},
 		"a second manifest": {
-			judgeStore([]request{{"PUT", "b/5/manifest.json", 200}, {"PUT", "b/5/manifest.json", 412}, {"DELETE", "b/5/manifest.json", 204}, {"PUT", "b/5/manifest.json", 200}}),
-			judgeStore([]request{{"PUT", "b/5/manifest.json", 200}, {"PUT", "b/5/manifest.json", 200}}),
+			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"PutObject", "b/5/manifest.json", 412}, {"DeleteObject", "b/5/manifest.json", 204}, {"PutObject", "b/6/manifest.json", 200}}),
+			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"DeleteObject", "b/5/manifest.json", 204}, {"PutObject", "b/5/manifest.json", 200}}),
 		},
 	} {
 		if len(c.good) > 0 {
