@@ -298,7 +298,7 @@ func (a *App) lookOn(ctx context.Context) error {
 	a.mu.Unlock()
 	a.setState("ready")
 	a.log.Info("app: ready", "role", string(a.cfg.Role))
-	return a.group.SetReady(ctx, true)
+	return a.tellReady(ctx)
 }
 
 // awaitFences says in the state and the log how long a restarted node waits for its former run's recoveries.
@@ -316,7 +316,7 @@ func (a *App) awaitFences(ctx context.Context) error {
 	}
 	a.setState("ready")
 	a.log.Info("app: ready", "waited", time.Since(since).Round(time.Millisecond).String())
-	return a.group.SetReady(ctx, true)
+	return a.tellReady(ctx)
 }
 
 // cleanupWithin bounds what a task removes after itself, and with it a stop without a quorum, in which nothing can be

@@ -245,9 +245,13 @@ func (g *guest) job(ctx context.Context, item string, rng *rand.Rand) {
 		}
 		pause(ctx, time.Duration(rng.IntN(600))*time.Millisecond)
 	}
-	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := g.group.EndClaim(limited, claim, signals.Abandon); err != nil {
+	for ctx.Err() == nil { // a claim is the run's until it has ended: whoever gives up here leaves it behind
+		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := g.group.EndClaim(limited, claim, signals.Abandon)
+		cancel()
+		if !errors.Is(err, gms.ErrUnknown) && !errors.Is(err, gms.ErrNoQuorum) {
+			break
+		}
 		g.log.Warn("claim not ended", "item", item, "error", err)
 	}
 }

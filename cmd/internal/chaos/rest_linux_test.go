@@ -32,6 +32,11 @@ func (w *world) busy(ctx context.Context, by string, members int) error {
 		case len(v.Members) != members:
 			err = errors.Join(err, fmt.Errorf("%s sees %d members", name, len(v.Members)))
 		}
+		for _, m := range v.Members {
+			if !m.Ready {
+				err = errors.Join(err, fmt.Errorf("%s sees %s, which is %s", name, m.Node, m.State))
+			}
+		}
 	}
 	fences, asked := c.Fences(ctx)
 	err = errors.Join(err, asked)

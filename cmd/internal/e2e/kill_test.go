@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -326,6 +327,10 @@ func TestPausedOwner(t *testing.T) {
 	if got, err := c.client(by).Task(c.ctx, task.ID); err != nil || got.State != "completed" || got.Token != done.Token {
 		t.Errorf("task after the late owner came back: %+v, %v", got, err)
 	}
+	c.until("the others know that the new run is ready", func() bool {
+		v, err := c.client(by).View(c.ctx)
+		return err == nil && len(v.Members) == 3 && !slices.ContainsFunc(v.Members, func(m api.Member) bool { return !m.Ready })
+	})
 }
 
 // TestPausedRestorer: the same for a restore. The late swap fails; rows that users wrote meanwhile stay.
