@@ -248,9 +248,8 @@ func (n *network) close() (left []string) {
 
 // process is one that was started here.
 type process struct {
-	cmd   *exec.Cmd
-	asked bool          // its end was asked for
-	done  chan struct{} // closed when it has ended
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
 }
 
 // start starts a program on a host; what it says is appended to a log. It dies with this process.
