@@ -149,6 +149,9 @@ func (w *Worker) tomb(t ledger.Task, token uint64) Manifest {
 
 // entombAll makes tombstones for the dead attempt and counts the storages in which it was committed before.
 func (w *Worker) entombAll(ctx context.Context, f Found) (real int, err error) {
+	if mutant == "tombstone" {
+		return 0, nil
+	}
 	err = w.each(f.Task, func(st storage.Storage) error {
 		m, err := entomb(ctx, st, w.tomb(f.Task, f.Entry.Token))
 		if m != nil {

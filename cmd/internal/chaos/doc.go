@@ -28,6 +28,7 @@
 //
 // # Mutants
 //
-// Judges that cannot fail prove nothing. Some rules of the product can be taken out by a build tag, mutant_NAME, for this
-// package alone: mutants_linux_test.go has the list, and what finds each.
+// Judges that cannot fail prove nothing. Some rules of the product can be taken out by a build tag, mutant_NAME;
+// mutants_linux_test.go has the list, and which tests must miss each. The rules of the simulated world have mutants of their
+// own, in package gms/internal/sim.
 package chaos

@@ -49,6 +49,3 @@ func builtFirst(m *testing.M) int {
 	}
 	return m.Run()
 }
-
-// buildTags are those of this program itself.
-func buildTags() string { return "" }

@@ -261,7 +261,7 @@ func (m *Machine) probe(now time.Duration, r *run, id RunID) []Proposal {
 		return nil
 	}
 	r.asking = Probe
-	if r.formerLeader && !r.broke {
+	if r.formerLeader && !r.broke && mutant != "quorum" {
 		r.asking = AskVoters
 	}
 	r.nextProbe = now + m.set.Reprobe

@@ -143,8 +143,15 @@ const beginSQL = `BEGIN;
 SELECT token FROM fencepost.attempt WHERE task = %[2]s AND token = %[3]d AND NOT done FOR UPDATE;
 CREATE TEMPORARY TABLE fencepost_key (token bigint PRIMARY KEY) ON COMMIT DROP;
 CREATE TEMPORARY TABLE fencepost_lock (token bigint CONSTRAINT "only fencepost may commit this" REFERENCES pg_temp.fencepost_key DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
-INSERT INTO pg_temp.fencepost_lock VALUES (%[3]d);
 `
+
+// lockSQL is what makes COMMIT impossible.
+func lockSQL(token uint64) string {
+	if mutant == "commit" {
+		return ""
+	}
+	return fmt.Sprintf("INSERT INTO pg_temp.fencepost_lock VALUES (%d);\n", token)
+}
 
 // releaseSQL ends the transaction.
 const releaseSQL = `WITH mine AS (UPDATE fencepost.attempt SET done = true WHERE task = %[1]s AND token = %[2]d AND NOT done RETURNING token)
@@ -164,7 +171,7 @@ func (r *inPlace) begin(ctx context.Context, conn *session, client tool) error {
 	if r.psql, err = r.src.startPsql(client, conn.at, r.options.Target, tag(r.attempt)); err != nil {
 		return err
 	}
-	held, err := r.ask(ctx, fmt.Sprintf(beginSQL, resetSession, literal(r.attempt.Task), r.attempt.Token)+makeSchemas(bareSchemas(r.options)),
+	held, err := r.ask(ctx, fmt.Sprintf(beginSQL, resetSession, literal(r.attempt.Task), r.attempt.Token)+lockSQL(r.attempt.Token)+makeSchemas(bareSchemas(r.options)),
 		fmt.Sprintf(`SELECT count(*) FROM fencepost.attempt WHERE task = %s AND token = %d`, literal(r.attempt.Task), r.attempt.Token))
 	if err == nil && held != "1" {
 		err = r.superseded()

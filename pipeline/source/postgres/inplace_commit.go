@@ -16,7 +16,11 @@ func (r *inPlace) Commit(ctx context.Context) error {
 	case !r.checked || r.progress.isFailed():
 		return fmt.Errorf("%s: it was not checked", r.doing())
 	}
-	_, err := r.psql.ask(ctx, fmt.Sprintf(releaseSQL, literal(r.attempt.Task), r.attempt.Token), "1")
+	sql := fmt.Sprintf(releaseSQL, literal(r.attempt.Task), r.attempt.Token)
+	if mutant == "attempt" {
+		sql = fmt.Sprintf("INSERT INTO pg_temp.fencepost_key VALUES (%d); COMMIT;", r.attempt.Token)
+	}
+	_, err := r.psql.ask(ctx, sql, "1")
 	if err == nil {
 		err = r.psql.finish(ctx) // what is not 0 now is not about the COMMIT, which was answered
 		r.over = true

@@ -1,0 +1,5 @@
+//go:build mutant_quorum
+
+package detect
+
+const mutant = "quorum"

@@ -1,0 +1,5 @@
+//go:build mutant_adopt
+
+package state
+
+const mutant = "adopt"

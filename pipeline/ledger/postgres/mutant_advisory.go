@@ -1,0 +1,5 @@
+//go:build mutant_advisory
+
+package postgres
+
+const mutant = "advisory"

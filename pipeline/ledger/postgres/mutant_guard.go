@@ -1,0 +1,5 @@
+//go:build mutant_guard
+
+package postgres
+
+const mutant = "guard"

@@ -1,0 +1,5 @@
+//go:build mutant_holders
+
+package postgres
+
+const mutant = "holders"

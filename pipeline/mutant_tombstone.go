@@ -1,0 +1,5 @@
+//go:build mutant_tombstone
+
+package pipeline
+
+const mutant = "tombstone"

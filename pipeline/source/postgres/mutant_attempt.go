@@ -1,0 +1,5 @@
+//go:build mutant_attempt
+
+package postgres
+
+const mutant = "attempt"

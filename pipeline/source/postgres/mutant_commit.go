@@ -1,0 +1,5 @@
+//go:build mutant_commit
+
+package postgres
+
+const mutant = "commit"
