@@ -59,6 +59,7 @@ type Config struct {
 	//	  rpo: 26h
 	//	  globals: passwords
 	//	  needs: [eu]
+	//	  labels: [team-a]
 	Databases []Database `yaml:"databases"`
 	// Storages are places to keep backups in; `fencepost storage test NAME --config FILE` tries one. A kind refuses the keys of the
 	// others. For example
@@ -314,6 +315,8 @@ type Database struct {
 	// host=... dbname=..., or a reference env:NAME or file:PATH. A scratch server without one
 	// is a throw-away server: the node makes it for each verification, and removes it after.
 	DSN DSN `yaml:"dsn"`
+	// DBName is the database on the server, when it is not the one that the DSN names. Default that of the DSN.
+	DBName string `yaml:"dbname"`
 	// Scratch makes it a server that backups are restored into for a while, to verify them, and nothing else: no backup
 	// is made of it, and none restored for good. Default false.
 	Scratch bool `yaml:"scratch"`
@@ -341,6 +344,8 @@ type Database struct {
 	// Needs are the labels that a node must carry to dump or restore it; the same on all nodes. Default none: any node does
 	// that names it here.
 	Needs []string `yaml:"needs"`
+	// Labels are what roles of users can be bound to: a team's databases, for example. At most 16. Default none.
+	Labels []string `yaml:"labels"`
 }
 
 // Throwaway tells whether it is a scratch server that the node makes for each verification.

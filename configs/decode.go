@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -196,6 +197,8 @@ func scalar(value any) (string, bool) {
 	switch value := value.(type) {
 	case string:
 		return value, true
+	case json.Number:
+		return value.String(), true
 	case int, int64, uint64, float64, bool:
 		return fmt.Sprint(value), true
 	default:

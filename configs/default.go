@@ -55,7 +55,10 @@ func Default() Config {
 }
 
 // setDefaults fills an entry of the list databases before the file's words are read.
-func (d *Database) setDefaults(string) { *d = Database{RPO: 26 * time.Hour} }
+func (d *Database) setDefaults(string) { *d = Database{RPO: defaultRPO} }
+
+// defaultRPO is a day, and time for the backup of the next.
+const defaultRPO = 26 * time.Hour
 
 // setDefaults fills an entry of the list storages before the file's words are read.
 func (s *Storage) setDefaults(kind string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -150,4 +151,46 @@ func unknownVariables(names []string, c *Config) problems {
 		ps.add(name, "unknown environment variable%s", remedy)
 	}
 	return ps
+}
+
+// LoadSettings reads settings from a file, or from all files of a directory whose names end in .yaml or .yml, and
+// validates them together. The error is an *Error when the files could be read but something in them is wrong.
+func LoadSettings(path string) (Settings, error) {
+	files, err := settingsFiles(path)
+	if err != nil {
+		return Settings{}, fmt.Errorf("read the settings: %w", err)
+	}
+	var all Settings
+	for _, file := range files {
+		v, err := open(file)
+		if err != nil {
+			return all, err
+		}
+		var some Settings
+		var ps problems
+		decode(v.AllSettings(), reflect.ValueOf(&some).Elem(), "", &ps)
+		if err := ps.err(file); err != nil {
+			return all, err
+		}
+		all.Append(some)
+	}
+	return all, all.Named(all.Validate())
+}
+
+func settingsFiles(path string) (files []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	for _, pattern := range []string{"*.yaml", "*.yml"} {
+		some, err := filepath.Glob(filepath.Join(path, pattern))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, some...)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no file in %s ends in .yaml or .yml: give another directory, or a file", path)
+	}
+	return files, nil
 }

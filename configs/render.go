@@ -16,7 +16,7 @@ import (
 
 // sources are the files that document the keys: their comments are the only place where a key is explained.
 //
-//go:embed admin.go configs.go notify.go recurring.go security.go
+//go:embed admin.go configs.go notify.go recurring.go security.go settings.go
 var sources embed.FS
 
 const (
@@ -344,4 +344,16 @@ func shortDuration(d time.Duration) string {
 		s = rest + "h"
 	}
 	return s
+}
+
+const settingsIntroduction = `Settings of a whole fencepost group: ` + "`fencepost apply -f DIR`" + ` has the group know what the files of a directory say, ` +
+	"`fencepost export`" + ` writes what it knows. What an entry says nothing of has its default. Secrets are references that each node follows for itself:
+env:NAME is an environment variable, file:PATH the first line of a file, command:PROGRAM the first line that a program prints.`
+
+// RenderSettings writes s as a file that LoadSettings reads, every key explained.
+func RenderSettings(s Settings) string {
+	r := renderer{docs: documentation()}
+	r.comment("", settingsIntroduction)
+	r.section(reflect.ValueOf(s), "")
+	return r.out.String()
 }

@@ -32,10 +32,8 @@ func (c *Config) Validate() error {
 		ps.add("ledger.dsn", "%s", problem)
 	}
 	c.checkProcessors(&ps)
-	c.checkDatabases(&ps)
-	c.checkStorages(&ps)
-	c.checkSchedules(&ps)
-	c.checkRetention(&ps)
+	c.lists().check(&ps)
+	c.checkRequired(&ps)
 	c.checkComponents(&ps)
 	c.checkNotify(&ps)
 	return ps.err("")

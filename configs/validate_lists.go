@@ -81,7 +81,7 @@ func checkFields(ps *problems, at string, entry reflect.Value, kind string, allo
 	}
 }
 
-func (c *Config) checkDatabases(ps *problems) {
+func (c lists) checkDatabases(ps *problems) {
 	seen := map[string]int{}
 	for i, d := range c.Databases {
 		at := fmt.Sprintf("databases[%d]", i)
@@ -98,19 +98,24 @@ func (c *Config) checkDatabases(ps *problems) {
 		if problem := d.DSN.problem(); problem != "" && !d.Throwaway() {
 			ps.add(at+".dsn", "%s", problem)
 		}
-		checkLabels(ps, at+".needs", d.Needs)
-		if d.MaxDumps < 0 || d.MaxDumps > 1000 {
-			ps.add(at+".max_dumps", "is %d, want 0 to 1000", d.MaxDumps)
-		}
-		checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
-		checkOneOf(ps, at+".standby", d.Standby, "", "prefer")
-		checkOneOf(ps, at+".globals", d.Globals, "", "passwords", "none")
-		if d.Jobs < 0 || d.Jobs > 32 {
-			ps.add(at+".jobs", "is %d, want 0 to 32", d.Jobs)
-		}
-		if d.RPO != 0 {
-			checkDuration(ps, at+".rpo", d.RPO, time.Minute, 365*24*time.Hour)
-		}
+		d.checkDumping(ps, at)
+	}
+}
+
+// checkDumping looks at how a database is dumped, and which nodes do.
+func (d *Database) checkDumping(ps *problems, at string) {
+	checkLabels(ps, at+".needs", d.Needs)
+	checkLabels(ps, at+".labels", d.Labels)
+	checkRange(ps, at+".max_dumps", d.MaxDumps, 0, 1000)
+	checkOneOf(ps, at+".yield", d.Yield, "", "warn", "cancel")
+	checkOneOf(ps, at+".standby", d.Standby, "", "prefer")
+	checkOneOf(ps, at+".globals", d.Globals, "", "passwords", "none")
+	checkRange(ps, at+".jobs", d.Jobs, 0, 32)
+	if len(d.DBName) > 63 || strings.ContainsRune(d.DBName, 0) {
+		ps.add(at+".dbname", "is no name of a database: want at most 63 bytes")
+	}
+	if d.RPO != 0 {
+		checkDuration(ps, at+".rpo", d.RPO, time.Minute, 365*24*time.Hour)
 	}
 }
 

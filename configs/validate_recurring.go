@@ -7,9 +7,12 @@ import (
 )
 
 // ownComponents are the names of the daemon's own components.
-var ownComponents = []string{"backup", "restore", "delete", "verify", "replicate", "schedule", "prune", "sweep", "tidy", "clock", "claims"}
+var ownComponents = []string{"backup", "restore", "delete", "verify", "replicate", "schedule", "prune", "sweep", "tidy", "discover", "clock", "claims"}
 
-func (c *Config) database(ps *problems, at, name string, scratch bool) {
+func (c lists) database(ps *problems, at, name string, scratch bool) {
+	if !scratch && c.onServer(name) {
+		return
+	}
 	i := slices.IndexFunc(c.Databases, func(d Database) bool { return d.Name == name })
 	switch {
 	case i < 0:
@@ -19,7 +22,7 @@ func (c *Config) database(ps *problems, at, name string, scratch bool) {
 	}
 }
 
-func (c *Config) checkSchedules(ps *problems) {
+func (c lists) checkSchedules(ps *problems) {
 	seen := map[string]int{}
 	for i, s := range c.Schedules {
 		at := fmt.Sprintf("schedules[%d]", i)
@@ -40,18 +43,26 @@ func (c *Config) checkSchedules(ps *problems) {
 		if s.Cron == "" {
 			ps.add(at+".cron", "is missing: want five fields, such as 30 2 * * *, or @daily")
 		}
-		if _, err := time.LoadLocation(s.Zone); err != nil || s.Zone == "Local" {
-			ps.add(at+".zone", "is %q, want an IANA name, such as Europe/Berlin", s.Zone)
-		}
-		checkOneOf(ps, at+".missed", s.Missed, "", "skip", "once", "all")
-		checkOneOf(ps, at+".overlap", s.Overlap, "", "skip", "queue")
-		checkDuration(ps, at+".within", s.Within, 0, 744*time.Hour)
-		checkRange(ps, at+".max_queued", s.MaxQueued, 0, 1000)
-		checkDuration(ps, at+".spread", s.Spread, 0, 24*time.Hour)
+		s.checkTimes(ps, at)
 	}
 }
 
-func (c *Config) checkRetention(ps *problems) {
+func (s *Schedule) checkTimes(ps *problems, at string) {
+	checkZone(ps, at+".zone", s.Zone)
+	checkOneOf(ps, at+".missed", s.Missed, "", "skip", "once", "all")
+	checkOneOf(ps, at+".overlap", s.Overlap, "", "skip", "queue")
+	checkDuration(ps, at+".within", s.Within, 0, 744*time.Hour)
+	checkRange(ps, at+".max_queued", s.MaxQueued, 0, 1000)
+	checkDuration(ps, at+".spread", s.Spread, 0, 24*time.Hour)
+}
+
+func checkZone(ps *problems, at, zone string) {
+	if _, err := time.LoadLocation(zone); err != nil || zone == "Local" {
+		ps.add(at, "is %q, want an IANA name, such as Europe/Berlin", zone)
+	}
+}
+
+func (c lists) checkRetention(ps *problems) {
 	seen := map[string]int{}
 	for i, r := range c.Retention {
 		at := fmt.Sprintf("retention[%d]", i)
@@ -60,18 +71,20 @@ func (c *Config) checkRetention(ps *problems) {
 		}
 		seen[r.Database] = i
 		c.database(ps, at+".database", r.Database, false)
-		for name, n := range map[string]int{
-			"last": r.Last, "hourly": r.Hourly, "daily": r.Daily, "weekly": r.Weekly, "monthly": r.Monthly, "yearly": r.Yearly,
-		} {
-			checkRange(ps, at+"."+name, n, 0, 100_000)
-		}
-		checkDuration(ps, at+".max_age", r.MaxAge, 0, 100*365*24*time.Hour)
-		checkRange(ps, at+".min_keep", r.MinKeep, 1, 100_000)
-		checkRange(ps, at+".max_percent", r.MaxPercent, 1, 100)
-		if _, err := time.LoadLocation(r.Zone); err != nil || r.Zone == "Local" {
-			ps.add(at+".zone", "is %q, want an IANA name, such as Europe/Berlin", r.Zone)
-		}
+		r.checkRules(ps, at)
 	}
+}
+
+func (r *Retention) checkRules(ps *problems, at string) {
+	for name, n := range map[string]int{
+		"last": r.Last, "hourly": r.Hourly, "daily": r.Daily, "weekly": r.Weekly, "monthly": r.Monthly, "yearly": r.Yearly,
+	} {
+		checkRange(ps, at+"."+name, n, 0, 100_000)
+	}
+	checkDuration(ps, at+".max_age", r.MaxAge, 0, 100*365*24*time.Hour)
+	checkRange(ps, at+".min_keep", r.MinKeep, 1, 100_000)
+	checkRange(ps, at+".max_percent", r.MaxPercent, 1, 100)
+	checkZone(ps, at+".zone", r.Zone)
 }
 
 func (c *Config) checkComponents(ps *problems) {

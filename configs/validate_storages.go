@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-func (c *Config) checkStorages(ps *problems) {
+func (c lists) checkStorages(ps *problems) {
 	seen := map[string]int{}
 	for i, s := range c.Storages {
 		at := fmt.Sprintf("storages[%d]", i)
@@ -24,6 +24,9 @@ func (c *Config) checkStorages(ps *problems) {
 			}
 		}
 	}
+}
+
+func (c *Config) checkRequired(ps *problems) {
 	if n := int(c.Backup.Require); n > 1 && len(c.Storages) > 0 && n > len(c.Storages) {
 		ps.add("backup.require", "is %d, but there are %d storages: lower it or add storages", n, len(c.Storages))
 	}

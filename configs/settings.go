@@ -1,0 +1,134 @@
+package configs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Settings belong to the whole group: every node knows them, whoever made them. They are applied and exported as files
+// (`fencepost apply -f DIR`), and name nothing of a node's own file. Secrets are references that each node follows for itself.
+type Settings struct {
+	// Servers own databases by pattern: each hour they are asked which there are. A new one is backed up by its server's
+	// schedule from then on; one that is gone alarms, and its backups stay. For example
+	//
+	//	- name: pg1
+	//	  dsn: file:/etc/fencepost/pg1.dsn
+	//	  include: ["*"]
+	//	  exclude: [postgres, "scratch_*"]
+	//	  max_dumps: 2
+	//	  rpo: 26h
+	//	  schedule: {cron: "0 22 * * *", zone: Europe/Berlin, storages: [cloud], spread: 4h, windows: ["22:00-06:00"]}
+	//	  retention: {last: 3, daily: 7, weekly: 4}
+	Servers []Server `yaml:"servers"`
+	// Databases are single ones, as in a node's file. One that is named as a server's would be (pg1.shop) is taken out of
+	// the server's hands.
+	Databases []Database `yaml:"databases"`
+	// Storages are places to keep backups in, as in a node's file.
+	Storages []Storage `yaml:"storages"`
+	// Schedules are recurring work, as in a node's file.
+	Schedules []Schedule `yaml:"schedules"`
+	// Retention is what is kept of a database, as in a node's file.
+	Retention []Retention `yaml:"retention"`
+}
+
+// Server is a PostgreSQL server whose databases are found by asking it.
+type Server struct {
+	// Name begins the names of its databases: shop on pg1 is pg1.shop; same alphabet as a database's, at most 30 long.
+	Name string `yaml:"name"`
+	// DSN is a connection to any of its databases, without a password in it: a reference file:PATH, env:NAME or
+	// command:PROGRAM, or a text whose password comes from a .pgpass file.
+	DSN DSN `yaml:"dsn"`
+	// Include are patterns of names of databases: * is any text, ? any letter. Default all.
+	Include []string `yaml:"include"`
+	// Exclude are patterns of those that are left out all the same. Default postgres. Templates, and what restores leave
+	// beside a database (shop__fp_7, shop__was_7), are never backed up.
+	Exclude []string `yaml:"exclude"`
+	// MaxDumps is how many backups of its databases are made at the same time, by all nodes together. Default 0: any number.
+	MaxDumps int `yaml:"max_dumps"`
+	// RPO is as that of a database, for each. Default 26h.
+	RPO time.Duration `yaml:"rpo"`
+	// Needs are as those of a database; who asks the server which databases there are needs them too.
+	Needs []string `yaml:"needs"`
+	// Labels are as those of a database, for each.
+	Labels []string `yaml:"labels"`
+	// Yield, Standby, Jobs and Globals are as those of a database.
+	Yield   string `yaml:"yield"`
+	Standby string `yaml:"standby"`
+	Jobs    int    `yaml:"jobs"`
+	Globals string `yaml:"globals"`
+	// Schedule is when its databases are backed up; name, kind, database and scratch are left out. With spread they do not
+	// begin all at once. Without a cron line nothing is scheduled.
+	Schedule Schedule `yaml:"schedule"`
+	// Retention is what is kept of each; database is left out. Without a rule everything is.
+	Retention Retention `yaml:"retention"`
+}
+
+func (s *Server) setDefaults(string) {
+	*s = Server{Include: []string{"*"}, Exclude: []string{"postgres"}, RPO: defaultRPO, Retention: Retention{MinKeep: 1, MaxPercent: 25}}
+}
+
+// left are patterns of what restores make beside a database, for a while.
+var left = []string{"*__fp_*", "*__was_*"}
+
+// Wants tells whether a database of that name on the server is its to back up.
+func (s Server) Wants(dbname string) bool {
+	return matchAny(s.Include, dbname) && !matchAny(s.Exclude, dbname) && !matchAny(left, dbname)
+}
+
+func matchAny(patterns []string, name string) bool {
+	for _, p := range patterns {
+		text := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(p))
+		if ok, err := regexp.MatchString("(?s)^"+text+"$", name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// longestServer bounds the name of a server, so that there is room for those of its databases.
+const longestServer = 30
+
+// NameOn is the configured name of a database that was found on a server: no two databases have the same one. What does not
+// fit the alphabet, or is too long, is replaced, and a part of its hash added.
+func NameOn(server, dbname string) string {
+	name := server + "." + dbname
+	if itemName.MatchString(name) && !strings.Contains(dbname, "~") {
+		return name
+	}
+	plain := regexp.MustCompile(`[^a-z0-9_.-]+`).ReplaceAllString(strings.ToLower(dbname), "_")
+	sum := sha256.Sum256([]byte(dbname))
+	const most, hashed = 63, 10
+	room := most - len(server) - len("..") - hashed
+	return server + "." + plain[:min(len(plain), room)] + "." + hex.EncodeToString(sum[:])[:hashed]
+}
+
+// Database is the configuration of a database that was found on the server.
+func (s Server) Database(dbname string) Database {
+	return Database{
+		Name: NameOn(s.Name, dbname), DSN: s.DSN, DBName: dbname, RPO: s.RPO, MaxDumps: s.MaxDumps, Needs: s.Needs, Labels: s.Labels,
+		Yield: s.Yield, Standby: s.Standby, Jobs: s.Jobs, Globals: s.Globals,
+	}
+}
+
+// Scheduled is when a database of the server is backed up; false: nothing is scheduled.
+func (s Server) Scheduled(dbname string) (Schedule, bool) {
+	out := s.Schedule
+	out.Kind = "backup"
+	out.Name, out.Database = NameOn(s.Name, dbname), NameOn(s.Name, dbname)
+	return out, s.Schedule.Cron != ""
+}
+
+// Kept is what is kept of a database of the server; false: everything.
+func (s Server) Kept(dbname string) (Retention, bool) {
+	out := s.Retention
+	out.Database = NameOn(s.Name, dbname)
+	return out, s.Retention.rules()
+}
+
+// rules tells whether anything is ever let go.
+func (r Retention) rules() bool {
+	return r.Last+r.Hourly+r.Daily+r.Weekly+r.Monthly+r.Yearly > 0 || r.MaxAge > 0
+}
