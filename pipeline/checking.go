@@ -16,11 +16,12 @@ import (
 // first, so that a late owner is refused, then the data; and tombstones that have had their time. It needs no claim, like
 // Sweep. Findings are complete when the error is nil.
 func (w *Worker) CheckStorage(ctx context.Context, name string, fix bool) ([]Finding, error) {
-	st := w.cfg.Catalog.Storages[name]
+	cat := w.conf().Catalog
+	st := cat.Storages[name]
 	if st == nil {
 		return nil, &RequestError{Field: "storage", Problem: fmt.Sprintf("unknown storage %q", name), Hint: "see storages in the configuration", Err: ledger.ErrNotFound}
 	}
-	inv, err := w.cfg.Catalog.look(ctx, name)
+	inv, err := cat.look(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("check storage: %w", err)
 	}
@@ -67,15 +68,16 @@ func (w *Worker) fix(ctx context.Context, st storage.Storage, f Finding) error {
 // RebuildCatalog finds whole backups in the named storages (all of the catalog when none is named) that the ledger does not
 // know, and has it know them. Only manifests that are trusted count. It returns the entries that it made.
 func (w *Worker) RebuildCatalog(ctx context.Context, names []string) ([]ledger.Backup, error) {
+	cat := w.conf().Catalog
 	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(w.cfg.Catalog.Storages))
+		names = slices.Sorted(maps.Keys(cat.Storages))
 	}
 	all := map[string]inventory{}
 	for _, name := range names {
-		if w.cfg.Catalog.Storages[name] == nil {
+		if cat.Storages[name] == nil {
 			return nil, &RequestError{Field: "storage", Problem: fmt.Sprintf("unknown storage %q", name), Hint: "see storages in the configuration", Err: ledger.ErrNotFound}
 		}
-		inv, err := w.cfg.Catalog.look(ctx, name)
+		inv, err := cat.look(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("rebuild the catalog: %w", err)
 		}

@@ -45,13 +45,15 @@ func NewHousekeeper(w *Worker, items component.Items) *Housekeeper { return &Hou
 
 func storageItem(name string) string { return storageItems + ":" + name }
 
-// Begin makes the items of the storages and databases that nobody knew yet. Called once before the components start.
+// Begin makes the items of the storages and databases that nobody knew yet. Called before the components start, and
+// whenever the worker's catalog was renewed.
 func (h *Housekeeper) Begin(ctx context.Context) error {
 	var want []component.Item
-	for name := range h.w.cfg.Catalog.Storages {
+	cat := h.w.conf().Catalog
+	for name := range cat.Storages {
 		want = append(want, component.Item{Type: storageItems, ID: storageItem(name)})
 	}
-	for name := range h.w.cfg.Catalog.Sources {
+	for name := range cat.Sources {
 		want = append(want, component.Item{Type: databaseItems, ID: databaseItem(name)})
 	}
 	for _, it := range want {
@@ -66,17 +68,17 @@ func (h *Housekeeper) Begin(ctx context.Context) error {
 func (h *Housekeeper) Components() []component.Config {
 	return []component.Config{
 		h.component(SweepComponent, storageItems, sweepEvery, h.sweep, func(it component.Item) bool {
-			return h.w.cfg.Catalog.Storages[nameAfter(it)] != nil
+			return h.w.conf().Catalog.Storages[nameAfter(it)] != nil
 		}),
 		h.component(TidyComponent, databaseItems, tidyEvery, h.tidy, func(it component.Item) bool {
-			_, ok := h.w.cfg.Catalog.Sources[nameAfter(it)].(expirer)
+			_, ok := h.w.conf().Catalog.Sources[nameAfter(it)].(expirer)
 			return ok
 		}),
 	}
 }
 
 func (h *Housekeeper) component(name, items string, every time.Duration, work component.Func, able func(component.Item) bool) component.Config {
-	again := rounds{h.items, items, every, &sync.Map{}}
+	again := rounds{h.items, items, every, &sync.Map{}, false}
 	return component.Config{
 		Component: name, Trigger: component.Trigger{Types: []string{items}}, NoEvent: true, Peek: true, Every: min(every, time.Minute), Limit: 6 * time.Hour,
 		Able: able, Worker: work, Index: again, Store: again, Now: h.w.cfg.Now,
@@ -95,7 +97,7 @@ func (h *Housekeeper) sweep(ctx context.Context, j component.Job) (component.Rep
 // tidy asks a source once; its sessions carry a task of their own, and the claim's token.
 func (h *Housekeeper) tidy(ctx context.Context, j component.Job) (component.Report, error) {
 	name := nameAfter(j.Item)
-	e, ok := h.w.cfg.Catalog.Sources[name].(expirer)
+	e, ok := h.w.conf().Catalog.Sources[name].(expirer)
 	if !ok {
 		return component.Report{}, errors.New("its source keeps nothing")
 	}
@@ -120,6 +122,7 @@ type rounds struct {
 	of    string // type
 	every time.Duration
 	tried *sync.Map // token of this process' last attempt, by item
+	soon  bool      // after a failure as soon as fairness lets it
 }
 
 // Query implements component.Index.
@@ -140,7 +143,7 @@ func (r rounds) Query(ctx context.Context, q component.Query) ([]component.Item,
 
 // after is from when on an item is wanted again.
 func (r rounds) after(record component.Record) time.Time {
-	if record.LastAttempt.IsZero() {
+	if record.LastAttempt.IsZero() || r.soon && record.Failures > 0 {
 		return record.NotBefore
 	}
 	return latest(record.NotBefore, record.LastAttempt.Add(r.every))

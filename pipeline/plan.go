@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -51,7 +52,26 @@ type PlannerConfig struct {
 
 // Planner checks requests and plans tasks. It only writes rows; a Worker, here or elsewhere, does the work. Safe for
 // concurrent use.
-type Planner struct{ cfg PlannerConfig }
+type Planner struct {
+	cfg     PlannerConfig
+	renewed atomic.Pointer[PlannerConfig] // nil: cfg is still right
+}
+
+// conf is what there is now.
+func (p *Planner) conf() *PlannerConfig {
+	if c := p.renewed.Load(); c != nil {
+		return c
+	}
+	return &p.cfg
+}
+
+// Renew has the planner know another catalog, labels and numbers of dumps, by database, from now on. It keeps what it is
+// given.
+func (p *Planner) Renew(c Catalog, labels map[string][]string, maxDumps map[string]int) {
+	next := p.cfg
+	next.Catalog, next.Labels, next.MaxDumps = c, labels, maxDumps
+	p.renewed.Store(&next)
+}
 
 // NewPlanner checks cfg.
 func NewPlanner(cfg PlannerConfig) (*Planner, error) {
@@ -124,8 +144,8 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	t := p.task(ledger.Create, now)
 	t.Database, t.Storages, t.Require, t.Backup, t.Dump = r.Database, storages, require, NewID(now), r.Dump
 	t.Flight, t.Schedule = "create/"+r.Database, r.Schedule
-	if at, ok := p.cfg.Catalog.Sources[r.Database].(source.Placed); ok && p.cfg.MaxDumps[r.Database] > 0 {
-		t.Server, t.MaxDumps = at.Server(), p.cfg.MaxDumps[r.Database]
+	if at, ok := p.conf().Catalog.Sources[r.Database].(source.Placed); ok && p.conf().MaxDumps[r.Database] > 0 {
+		t.Server, t.MaxDumps = at.Server(), p.conf().MaxDumps[r.Database]
 	}
 	if t.Needs, err = p.needs(ctx, r.Database, r.Labels); err != nil {
 		return ledger.Task{}, err
@@ -154,7 +174,7 @@ func (p *Planner) needs(ctx context.Context, database string, labels []string) (
 
 // labelled are the labels that a database or scratch server needs, with more.
 func (p *Planner) labelled(server string, more []string) (ledger.Needs, error) {
-	n := ledger.Needs{Labels: slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.cfg.Labels[server], more))))}
+	n := ledger.Needs{Labels: slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.conf().Labels[server], more))))}
 	if err := n.Check(); err != nil {
 		return n, &RequestError{Field: "labels", Problem: err.Error(), Hint: "see labels in the configurations of the nodes"}
 	}
@@ -192,29 +212,30 @@ func (p *Planner) plan(ctx context.Context, t ledger.Task) error {
 }
 
 func (p *Planner) database(field, name string) error {
-	if _, ok := p.cfg.Catalog.Sources[name]; ok {
+	cat := p.conf().Catalog
+	if _, ok := cat.Sources[name]; ok {
 		return nil
 	}
-	if _, ok := p.cfg.Catalog.Scratch[name]; ok {
-		known := strings.Join(slices.Sorted(maps.Keys(p.cfg.Catalog.Sources)), ", ")
+	if _, ok := cat.Scratch[name]; ok {
+		known := strings.Join(slices.Sorted(maps.Keys(cat.Sources)), ", ")
 		return &RequestError{Field: field, Problem: fmt.Sprintf("%q is a scratch server, which backups are tried out on: none is made of it, and none restored there for good", name),
 			Hint: "name one of: " + known + "; to try a backup out there, verify it with that scratch server"}
 	}
-	return unknown(field, "database", name, p.cfg.Catalog.Sources)
+	return unknown(field, "database", name, cat.Sources)
 }
 
 // storages resolves the chosen names; none means all.
 func (p *Planner) storages(names []string) ([]string, error) {
 	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(p.cfg.Catalog.Storages))
+		names = slices.Sorted(maps.Keys(p.conf().Catalog.Storages))
 	}
 	if len(names) == 0 {
 		return nil, &RequestError{Field: "storages", Problem: "no storage is configured", Hint: "add one under storages in the configuration"}
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
-		if _, ok := p.cfg.Catalog.Storages[name]; !ok {
-			return nil, unknown("storages", "storage", name, p.cfg.Catalog.Storages)
+		if _, ok := p.conf().Catalog.Storages[name]; !ok {
+			return nil, unknown("storages", "storage", name, p.conf().Catalog.Storages)
 		}
 		if seen[name] {
 			return nil, &RequestError{Field: "storages", Problem: fmt.Sprintf("storage %q is named twice", name), Hint: "name each once"}
@@ -266,8 +287,8 @@ func jobs(n int) error {
 
 // holds tells whether a storage is known and has a copy.
 func (p *Planner) holds(b ledger.Backup, name string) error {
-	if _, ok := p.cfg.Catalog.Storages[name]; !ok {
-		return unknown("storage", "storage", name, p.cfg.Catalog.Storages)
+	if _, ok := p.conf().Catalog.Storages[name]; !ok {
+		return unknown("storage", "storage", name, p.conf().Catalog.Storages)
 	}
 	var have []string
 	for _, c := range b.Copies {

@@ -62,7 +62,7 @@ func (p *Planner) PlanDelete(ctx context.Context, r DeleteRequest) (ledger.Task,
 		goes = now.Add(p.cfg.DeleteDelay)
 	}
 	if b.State == ledger.BackupCompleted { // a storage that cannot be asked now is asked when it goes
-		if lock, err := p.cfg.Catalog.locked(ctx, b, goes); err == nil && lock != nil {
+		if lock, err := p.conf().Catalog.locked(ctx, b, goes); err == nil && lock != nil {
 			return ledger.Task{}, &RequestError{Field: "backup", Problem: lock.Error(), Hint: lock.Hint(), Err: ledger.ErrRefused}
 		}
 	}
@@ -153,8 +153,8 @@ func (p *Planner) PlanVerify(ctx context.Context, r CheckRequest) (ledger.Task, 
 		return ledger.Task{}, err
 	}
 	if r.Scratch != "" {
-		if _, ok := p.cfg.Catalog.Scratch[r.Scratch]; !ok {
-			return ledger.Task{}, unknown("scratch", "scratch server", r.Scratch, p.cfg.Catalog.Scratch)
+		if _, ok := p.conf().Catalog.Scratch[r.Scratch]; !ok {
+			return ledger.Task{}, unknown("scratch", "scratch server", r.Scratch, p.conf().Catalog.Scratch)
 		}
 	}
 	names, err := p.holders(b)
@@ -249,8 +249,8 @@ func noBackup(id string, err error) error {
 func (p *Planner) holders(b ledger.Backup) ([]string, error) {
 	var names []string
 	for _, c := range b.Copies {
-		if _, ok := p.cfg.Catalog.Storages[c.Storage]; !ok {
-			err := unknown("backup", "storage", c.Storage, p.cfg.Catalog.Storages)
+		if _, ok := p.conf().Catalog.Storages[c.Storage]; !ok {
+			err := unknown("backup", "storage", c.Storage, p.conf().Catalog.Storages)
 			err.Problem = fmt.Sprintf("backup %s has a copy in storage %q, which is not configured here", b.ID, c.Storage)
 			return nil, err
 		}

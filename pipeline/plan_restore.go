@@ -35,7 +35,7 @@ func (p *Planner) PreviewRestore(ctx context.Context, r RestoreRequest) (Restore
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	catalog := p.cfg.Catalog
+	catalog := p.conf().Catalog
 	if t.Foreign {
 		catalog.Trust = nil
 	}
@@ -44,7 +44,7 @@ func (p *Planner) PreviewRestore(ctx context.Context, r RestoreRequest) (Restore
 		return RestorePlan{}, err
 	}
 	plan := RestorePlan{Task: t, Backup: b, Storage: from.name}
-	src, ok := p.cfg.Catalog.Sources[t.Database].(source.Previewer)
+	src, ok := p.conf().Catalog.Sources[t.Database].(source.Previewer)
 	if !ok {
 		return plan, nil // nothing is known before it is tried
 	}
@@ -64,7 +64,7 @@ func (p *Planner) Undo(ctx context.Context, id string, keep time.Duration) error
 	case t.Type != ledger.Restore || t.State != ledger.Completed:
 		return &RequestError{Field: "task", Problem: fmt.Sprintf("task %s is no completed restore", id), Hint: "only a restore that replaced a database can be undone"}
 	}
-	src, ok := p.cfg.Catalog.Sources[t.Database].(source.Undoer)
+	src, ok := p.conf().Catalog.Sources[t.Database].(source.Undoer)
 	if !ok {
 		return &RequestError{Field: "task", Problem: fmt.Sprintf("restores of database %q cannot be undone", t.Database), Hint: "restore an older backup instead"}
 	}

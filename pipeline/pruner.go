@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/component"
@@ -35,18 +36,32 @@ const mendAgain = time.Hour
 type Pruner struct {
 	planner  *Planner
 	items    component.Items
-	policies map[string]retention.Policy
+	policies atomic.Pointer[map[string]retention.Policy]
 	now      func() time.Time
 }
 
 // NewPruner checks the policies, by database; one without a policy keeps everything.
 func NewPruner(p *Planner, items component.Items, policies map[string]retention.Policy, now func() time.Time) (*Pruner, error) {
+	made := &Pruner{planner: p, items: items, now: now}
+	return made, made.Renew(policies)
+}
+
+// Renew has other policies count from now on, by database; nothing is changed when one of them is none. It keeps what it is
+// given.
+func (p *Pruner) Renew(policies map[string]retention.Policy) error {
 	for _, name := range slices.Sorted(maps.Keys(policies)) {
 		if err := policies[name].Check(); err != nil {
-			return nil, fmt.Errorf("retention of %s: %w", name, err)
+			return fmt.Errorf("retention of %s: %w", name, err)
 		}
 	}
-	return &Pruner{planner: p, items: items, policies: policies, now: now}, nil
+	p.policies.Store(&policies)
+	return nil
+}
+
+// policy is that of a database.
+func (p *Pruner) policy(name string) (retention.Policy, bool) {
+	policy, ok := (*p.policies.Load())[name]
+	return policy, ok
 }
 
 func databaseItem(name string) string { return databaseItems + ":" + name }
@@ -63,16 +78,17 @@ func (p *Pruner) Component() component.Config {
 	return component.Config{
 		Component: PruneComponent, Trigger: component.Trigger{Types: []string{databaseItems}, Old: []string{PruneComponent}},
 		Peek: true, Every: time.Minute, Limit: 30 * time.Minute,
-		Able:   func(it component.Item) bool { _, ok := p.planner.cfg.Catalog.Sources[databaseOf(it)]; return ok },
+		Able:   func(it component.Item) bool { _, ok := p.planner.conf().Catalog.Sources[databaseOf(it)]; return ok },
 		Worker: component.Func(p.work), Index: databases{p.items, p}, Store: databases{p.items, p},
 		Fairness: component.Fairness{BackOff: 5 * time.Minute, MaxBackOff: 6 * time.Hour, QuarantineAfter: -1},
 		Now:      p.now,
 	}
 }
 
-// Begin makes the items of the databases that nobody knew yet. Called once before the component starts.
+// Begin makes the items of the databases that nobody knew yet. Called before the component starts, and whenever the
+// planner's catalog was renewed.
 func (p *Pruner) Begin(ctx context.Context) error {
-	for name := range p.planner.cfg.Catalog.Sources {
+	for name := range p.planner.conf().Catalog.Sources {
 		if _, err := p.items.Put(ctx, component.Item{Type: databaseItems, ID: databaseItem(name)}, false); err != nil {
 			return fmt.Errorf("note database %s: %w", name, err)
 		}
@@ -164,7 +180,7 @@ func (p *Pruner) work(ctx context.Context, j component.Job) (report component.Re
 	if err := p.mend(ctx, name); err != nil {
 		report.Fail(component.Failure{Item: name, Type: "mend", Text: err.Error()})
 	}
-	if _, ok := p.policies[name]; !ok {
+	if _, ok := p.policy(name); !ok {
 		return report, nil
 	}
 	now := p.now()
@@ -207,7 +223,7 @@ func (p *Pruner) mend(ctx context.Context, name string) error {
 	}
 	var errs []error
 	for _, b := range entries {
-		lacking := slices.DeleteFunc(Lacking(b), func(s string) bool { return p.planner.cfg.Catalog.Storages[s] == nil })
+		lacking := slices.DeleteFunc(Lacking(b), func(s string) bool { return p.planner.conf().Catalog.Storages[s] == nil })
 		if len(lacking) == 0 || slices.ContainsFunc(active, func(t ledger.Task) bool { return t.Backup == b.ID }) {
 			continue
 		}
@@ -241,7 +257,11 @@ func (p *Pruner) decide(ctx context.Context, name string, confirmed bool) (reten
 	}
 	view := RetentionView(entries, used)
 	listing := p.look(ctx, entries, view)
-	return retention.Decide(p.policies[name], retention.Input{
+	policy, ok := p.policy(name)
+	if !ok { // it was taken away meanwhile
+		return retention.Plan{}, fmt.Errorf("database %q has no retention any more", name)
+	}
+	return retention.Decide(policy, retention.Input{
 		Backups: view, Listing: listing, LastRun: lastRun(tasks), Now: p.now(), Confirmed: confirmed,
 	}), nil
 }
@@ -264,7 +284,7 @@ func lastRun(tasks []ledger.Task) error {
 func (p *Pruner) look(ctx context.Context, entries []ledger.Backup, view []retention.Backup) error {
 	for i := range view {
 		b := entries[slices.IndexFunc(entries, func(b ledger.Backup) bool { return b.ID == view[i].ID })]
-		lock, err := p.planner.cfg.Catalog.locked(ctx, b, p.now())
+		lock, err := p.planner.conf().Catalog.locked(ctx, b, p.now())
 		if err != nil {
 			return err
 		}
@@ -273,7 +293,7 @@ func (p *Pruner) look(ctx context.Context, entries []ledger.Backup, view []reten
 		}
 		found := 0
 		for _, c := range b.Copies {
-			st := p.planner.cfg.Catalog.Storages[c.Storage]
+			st := p.planner.conf().Catalog.Storages[c.Storage]
 			if c.State != ledger.CopyPresent || st == nil {
 				continue
 			}
@@ -295,7 +315,7 @@ func (p *Pruner) Decide(ctx context.Context, name string, confirmed bool) (reten
 	if err := p.planner.database("database", name); err != nil {
 		return retention.Plan{}, err
 	}
-	if _, ok := p.policies[name]; !ok {
+	if _, ok := p.policy(name); !ok {
 		return retention.Plan{}, &RequestError{Field: "database", Problem: fmt.Sprintf("database %q has no retention: everything is kept", name), Hint: "add one under retention in the configuration"}
 	}
 	return p.decide(ctx, name, confirmed)

@@ -67,7 +67,7 @@ func (w *Worker) settle(ctx context.Context, g ledger.Guard) (Verdict, error) {
 	if err != nil {
 		return 0, err
 	}
-	told := newTaskLog(&w.cfg, g, f.Task.Attempt)
+	told := newTaskLog(w.conf(), g, f.Task.Attempt)
 	defer told.end(ctx)
 	for {
 		var err error
@@ -131,7 +131,7 @@ func (w *Worker) look(ctx context.Context, g ledger.Guard) (Found, error) {
 func (w *Worker) each(t ledger.Task, do func(storage.Storage) error) error {
 	var errs []error
 	for _, name := range t.Storages {
-		st := w.cfg.Catalog.Storages[name]
+		st := w.conf().Catalog.Storages[name]
 		if st == nil {
 			errs = append(errs, fmt.Errorf("storage %q is not configured on this node: %w", name, ErrUnavailable))
 			continue
@@ -175,9 +175,9 @@ func (w *Worker) dropBelow(ctx context.Context, g ledger.Guard, f Found, log *sl
 
 // settleTarget ends the dead attempts at the database's server.
 func (w *Worker) settleTarget(ctx context.Context, g ledger.Guard, t ledger.Task) (source.Outcome, error) {
-	src, ok := w.cfg.Catalog.Sources[t.Database]
+	src, ok := w.conf().Catalog.Sources[t.Database]
 	if t.Scratch != "" {
-		src, ok = w.cfg.Catalog.Scratch[t.Scratch]
+		src, ok = w.conf().Catalog.Scratch[t.Scratch]
 	}
 	if !ok {
 		return 0, fmt.Errorf("database %q is not configured on this node: %w", t.Database, ErrUnavailable)
@@ -224,7 +224,10 @@ func (w *Worker) finish(ctx context.Context, g ledger.Guard, f Found, act Action
 // adopted reads the dead attempt's manifest where it is real.
 func (w *Worker) adopted(ctx context.Context, f Found) (m Manifest, copies []*copyOf, err error) {
 	for _, name := range f.Task.Storages {
-		c := &copyOf{name: name, store: w.cfg.Catalog.Storages[name]}
+		c := &copyOf{name: name, store: w.conf().Catalog.Storages[name]}
+		if c.store == nil {
+			return m, nil, fmt.Errorf("storage %q is not configured on this node: %w", name, ErrUnavailable)
+		}
 		copies = append(copies, c)
 		there, err := readManifest(ctx, c.store, f.Task.Backup, f.Entry.Token)
 		switch {

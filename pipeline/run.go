@@ -185,7 +185,7 @@ func (w *Worker) execute(held, user context.Context, end context.CancelCauseFunc
 		w.cfg.Logger.WarnContext(held, "task not read", "task", g.Item, "token", g.Token, "err", err)
 		return report, errors.Join(err, ledger.ErrFenced)
 	}
-	a := newAttempt(&w.cfg, g, t, end)
+	a := newAttempt(w.conf(), g, t, end)
 	log := a.log
 	defer a.told.end(held)
 	ctx, cancel := context.WithCancelCause(held)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/component"
@@ -30,8 +31,9 @@ type Job struct {
 
 // Planned is what is remembered of a schedule, as the data of its item.
 type Planned struct {
-	Seen     time.Time `json:"seen,omitzero"` // schedule.State.Seen
-	Wake     time.Time `json:"wake,omitzero"` // when to look again; zero = at the next tick
+	Seen     time.Time `json:"seen,omitzero"`  // schedule.State.Seen
+	Wake     time.Time `json:"wake,omitzero"`  // when to look again; zero = at the next tick
+	Line     string    `json:"line,omitempty"` // of the schedule by which Wake was found; with another one it is looked at again
 	Disabled bool      `json:"disabled,omitempty"`
 	By       string    `json:"by,omitempty"`      // who enabled or disabled it
 	Skipped  string    `json:"skipped,omitempty"` // why the last occurrence that was skipped was
@@ -43,27 +45,44 @@ type Planned struct {
 type Scheduler struct {
 	planner *Planner
 	items   component.Items
-	jobs    map[string]scheduled
+	jobs    atomic.Pointer[map[string]scheduled]
 	now     func() time.Time
 }
 
 type scheduled struct {
 	Job
-	s *schedule.Schedule
+	s    *schedule.Schedule
+	line string // what its occurrences depend on
 }
 
 // NewScheduler checks the jobs; errors name the schedule and the field.
 func NewScheduler(p *Planner, items component.Items, jobs []Job, now func() time.Time) (*Scheduler, error) {
-	s := &Scheduler{planner: p, items: items, jobs: make(map[string]scheduled), now: now}
+	s := &Scheduler{planner: p, items: items, now: now}
+	return s, s.Renew(jobs)
+}
+
+// Renew has other jobs count from now on; nothing is changed when one of them is wrong. What a job that has another line now
+// has missed by it is for its schedule to say.
+func (s *Scheduler) Renew(jobs []Job) error {
+	next := make(map[string]scheduled, len(jobs))
 	for _, j := range jobs {
 		made, err := schedule.New(j.Schedule)
 		if err != nil {
-			return nil, fmt.Errorf("schedule %s: %w", j.Schedule.Name, err)
+			return fmt.Errorf("schedule %s: %w", j.Schedule.Name, err)
 		}
-		s.jobs[j.Schedule.Name] = scheduled{j, made}
+		sum := sha256.Sum256(fmt.Appendf(nil, "%+v", j.Schedule))
+		next[j.Schedule.Name] = scheduled{j, made, hex.EncodeToString(sum[:8])}
 	}
-	return s, nil
+	s.jobs.Store(&next)
+	return nil
 }
+
+func (s *Scheduler) job(name string) (scheduled, bool) {
+	j, ok := s.known()[name]
+	return j, ok
+}
+
+func (s *Scheduler) known() map[string]scheduled { return *s.jobs.Load() }
 
 // itemID is the item of a schedule.
 func itemID(name string) string { return "schedule:" + name }
@@ -73,7 +92,7 @@ func (s *Scheduler) Component() component.Config {
 	return component.Config{
 		Component: ScheduleComponent, Trigger: component.Trigger{Types: []string{ScheduleComponent}},
 		NoEvent: true, SimultaneousProcesses: 4, Peek: true, Every: 30 * time.Second, Limit: time.Minute,
-		Able:   func(it component.Item) bool { _, ok := s.jobs[nameOf(it)]; return ok },
+		Able:   func(it component.Item) bool { _, ok := s.job(nameOf(it)); return ok },
 		Worker: component.Func(s.work), Index: due{s}, Store: s.items,
 		Fairness: component.Fairness{BackOff: 10 * time.Second, MaxBackOff: 10 * time.Minute, QuarantineAfter: -1},
 		Now:      s.now,
@@ -87,9 +106,9 @@ func nameOf(it component.Item) string {
 	return it.ID[len("schedule:"):]
 }
 
-// Begin makes the items of the schedules that nobody knew yet. Called once before the component starts.
+// Begin makes the items of the schedules that nobody knew yet. Called before the component starts, and after Renew.
 func (s *Scheduler) Begin(ctx context.Context) error {
-	for name := range s.jobs {
+	for name := range s.known() {
 		if _, err := s.items.Put(ctx, component.Item{Type: ScheduleComponent, ID: itemID(name)}, false); err != nil {
 			return fmt.Errorf("note schedule %s: %w", name, err)
 		}
@@ -110,7 +129,8 @@ func (d due) Query(ctx context.Context, q component.Query) ([]component.Item, er
 		if ok, _ := component.MatchAny(q.Triggers, it); !ok {
 			continue
 		}
-		if p, err := plannedOf(it); err == nil && p.Wake.After(it.Record.NotBefore) {
+		job, known := d.s.job(nameOf(it))
+		if p, err := plannedOf(it); err == nil && p.Wake.After(it.Record.NotBefore) && (!known || p.Line == job.line) {
 			it.Record.NotBefore = p.Wake
 		}
 		out = append(out, it)
@@ -127,7 +147,7 @@ func plannedOf(it component.Item) (p Planned, err error) {
 
 // work looks at one schedule.
 func (s *Scheduler) work(ctx context.Context, j component.Job) (report component.Report, err error) {
-	job, ok := s.jobs[nameOf(j.Item)]
+	job, ok := s.job(nameOf(j.Item))
 	if !ok {
 		return report, fmt.Errorf("schedule %s is not configured here", nameOf(j.Item))
 	}
@@ -153,6 +173,7 @@ func (s *Scheduler) work(ctx context.Context, j component.Job) (report component
 			return report, fmt.Errorf("plan the occurrence of %s: %w", o.Due.Format(time.RFC3339), err)
 		}
 	}
+	p.Line = job.line
 	if p.Seen, p.Wake = d.Seen, d.Wake; p.Wake.IsZero() {
 		p.Wake = s.now().Add(time.Hour)
 	}
@@ -221,9 +242,9 @@ func (s *Scheduler) Schedules(ctx context.Context, n int) ([]ScheduleState, erro
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
-	out := []ScheduleState{}
-	for _, name := range slices.Sorted(maps.Keys(s.jobs)) {
-		st := ScheduleState{Job: s.jobs[name].Job}
+	out, jobs := []ScheduleState{}, s.known()
+	for _, name := range slices.Sorted(maps.Keys(jobs)) {
+		st := ScheduleState{Job: jobs[name].Job}
 		it, err := s.items.Get(ctx, ScheduleComponent, itemID(name))
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return nil, fmt.Errorf("read schedule %s: %w", name, err)
@@ -232,7 +253,7 @@ func (s *Scheduler) Schedules(ctx context.Context, n int) ([]ScheduleState, erro
 			return nil, fmt.Errorf("read schedule %s: %w", name, err)
 		}
 		if !st.Planned.Disabled && !st.Job.Schedule.Disabled {
-			st.Next = s.jobs[name].s.Upcoming(s.now(), n)
+			st.Next = jobs[name].s.Upcoming(s.now(), n)
 		}
 		if i := slices.IndexFunc(tasks, func(t ledger.Task) bool { return t.Schedule == name }); i >= 0 {
 			st.Last = &tasks[i]
@@ -244,17 +265,17 @@ func (s *Scheduler) Schedules(ctx context.Context, n int) ([]ScheduleState, erro
 
 // RunNow plans a task of a schedule now, beside its occurrences.
 func (s *Scheduler) RunNow(ctx context.Context, name string) (ledger.Task, error) {
-	job, ok := s.jobs[name]
+	job, ok := s.job(name)
 	if !ok {
-		return ledger.Task{}, unknown("schedule", "schedule", name, s.jobs)
+		return ledger.Task{}, unknown("schedule", "schedule", name, s.known())
 	}
 	return s.make(ctx, job, "", true)
 }
 
 // Enable lets a schedule make tasks again, or not. What was due while it was disabled does not count as missed.
 func (s *Scheduler) Enable(ctx context.Context, name string, on bool, by string) error {
-	if _, ok := s.jobs[name]; !ok {
-		return unknown("schedule", "schedule", name, s.jobs)
+	if _, ok := s.job(name); !ok {
+		return unknown("schedule", "schedule", name, s.known())
 	}
 	_, err := s.items.Edit(ctx, itemID(name), func(it component.Item) (component.Item, error) {
 		p, err := plannedOf(it)

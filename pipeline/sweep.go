@@ -23,7 +23,7 @@ const tombstoneFor = 8 * 24 * time.Hour
 // storage (Housekeeper); it may be called at any time. In an append-only storage it removes nothing but unfinished uploads.
 func (w *Worker) Sweep(ctx context.Context) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(w.cfg.Catalog.Storages)) {
+	for _, name := range slices.Sorted(maps.Keys(w.conf().Catalog.Storages)) {
 		errs = append(errs, w.sweepStorage(ctx, name))
 	}
 	return errors.Join(errs...)
@@ -39,7 +39,7 @@ func (w *Worker) sweepStorage(ctx context.Context, name string) error {
 		}
 		entries = append(entries, list...)
 	}
-	st := w.cfg.Catalog.Storages[name]
+	st := w.conf().Catalog.Storages[name]
 	var errs []error
 	for _, b := range entries {
 		if err := w.sweepBackup(ctx, st, b); err != nil {

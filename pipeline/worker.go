@@ -6,16 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/component"
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/retention"
 )
 
 // Worker does tasks: for each type it runs an autonomous component, whose items are the tasks of that type. New builds it,
 // Start starts its goroutines, Stop waits for all of them. Stop may come first, and more than once.
 type Worker struct {
 	cfg     Config
+	renewed atomic.Pointer[Config] // nil: cfg is still right
 	runners map[ledger.TaskType]*component.Runner
 	look4   chan struct{} // wakes the watcher of cancel requests
 
@@ -65,6 +68,24 @@ func NewWorker(cfg Config) (*Worker, error) {
 		w.runners[t] = r
 	}
 	return w, nil
+}
+
+// conf is what there is now; an attempt keeps what it began with.
+func (w *Worker) conf() *Config {
+	if c := w.renewed.Load(); c != nil {
+		return c
+	}
+	return &w.cfg
+}
+
+// Renew has the worker know another catalog, and other policies of retention by database, from now on. Attempts that have
+// begun go on with what they know, so what is taken out of a catalog must stay usable until Stop has returned. It keeps what
+// it is given.
+func (w *Worker) Renew(c Catalog, policies map[string]retention.Policy) {
+	next := w.cfg
+	next.Catalog, next.Retention = c, policies
+	w.renewed.Store(&next)
+	w.wakeAll()
 }
 
 // component is how tasks of one type are done: each at a place of its own, so that a long one keeps none of the others

@@ -32,7 +32,7 @@ func OpenSource(d configs.Database, log *slog.Logger) (source.Source, error) {
 		return nil, err
 	}
 	return postgres.New(postgres.Config{
-		DSN: dsn, Yield: postgres.Yield(d.Yield), Standby: postgres.StandbyUse(d.Standby), Jobs: d.Jobs, Globals: postgres.GlobalsUse(d.Globals),
+		DSN: dsn, Database: d.DBName, Yield: postgres.Yield(d.Yield), Standby: postgres.StandbyUse(d.Standby), Jobs: d.Jobs, Globals: postgres.GlobalsUse(d.Globals),
 		Logger: log.With("database", d.Name),
 	})
 }

@@ -18,6 +18,8 @@ type Config struct {
 	// from the environment (PGHOST, PGPASSFILE, PGSERVICE, …). A password in it never leaves this process but in the
 	// environment of child processes. sslpassword is refused: it could reach them only through their arguments.
 	DSN string
+	// Database is the database, when it is not the one that the DSN names. Any name is taken as it is.
+	Database string
 	// BinDir is where pg_dump and pg_restore are. Default: the fitting version among the places where packages put
 	// them and PATH.
 	BinDir string
@@ -95,6 +97,9 @@ func New(cfg Config) (*Source, error) {
 	w, err := parseDSN(cfg.DSN, cfg.ConnectTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("configure a postgres source: %w", err)
+	}
+	if cfg.Database != "" {
+		w.base.Database = cfg.Database
 	}
 	return &Source{cfg: cfg, where: w, log: cfg.Logger, inMemory: maxInMemory, lockWait: streamsLockWait}, nil
 }
