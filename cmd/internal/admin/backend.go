@@ -139,6 +139,7 @@ type Backend struct {
 	Recurring  Recurring
 	Autonomous Autonomous
 	Storages   Storages
+	Settings   Settings
 	// Watch gives a channel that receives after any change of what the others show
 	// (coalesced: a hint, not a count), until ctx ends.
 	Watch func(ctx context.Context) <-chan struct{}

@@ -60,7 +60,7 @@ func recorded[A any](h *handler, r *http.Request, action string, want any, do fu
 // target is what a request's path says it is about.
 func target(r *http.Request) string {
 	var parts []string
-	for _, name := range []string{"id", "name", "database"} {
+	for _, name := range []string{"kind", "id", "name", "database"} {
 		if value := r.PathValue(name); value != "" {
 			parts = append(parts, value)
 		}
