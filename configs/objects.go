@@ -20,8 +20,8 @@ type Object struct {
 // Kinds are the kinds of objects, in the order in which one may name those before it.
 func Kinds() []string { return []string{"storage", "server", "database", "schedule", "retention"} }
 
-// listOf is the key of the list that objects of a kind are in; empty for no kind.
-func listOf(kind string) string {
+// ListOf is the key of the list that objects of a kind are in; empty for no kind.
+func ListOf(kind string) string {
 	switch {
 	case kind == "retention":
 		return kind
@@ -34,7 +34,7 @@ func listOf(kind string) string {
 // entries are the lists of s by kind.
 func (s *Settings) entries(kind string) reflect.Value {
 	for f, v := range reflect.ValueOf(s).Elem().Fields() {
-		if key(f) == listOf(kind) {
+		if key(f) == ListOf(kind) {
 			return v
 		}
 	}
@@ -117,7 +117,7 @@ func FromObjects(objects []Object) (Settings, error) {
 	var ps problems
 	for _, o := range objects {
 		at := strings.TrimSpace(o.Kind + " " + o.Name)
-		if listOf(o.Kind) == "" {
+		if ListOf(o.Kind) == "" {
 			ps.add(at, "is of no known kind: want %s", strings.Join(Kinds(), ", "))
 			continue
 		}
@@ -153,7 +153,7 @@ func (s *Settings) Named(err error) error {
 		if m := indexed.FindStringSubmatch(p.Path); m != nil {
 			i, _ := strconv.Atoi(m[2]) // the expression takes digits only
 			for _, kind := range Kinds() {
-				if list := s.entries(kind); listOf(kind) == m[1] && i < list.Len() {
+				if list := s.entries(kind); ListOf(kind) == m[1] && i < list.Len() {
 					p.Path = fmt.Sprintf("%s %s: %s", kind, nameOf(list.Index(i)), strings.TrimPrefix(p.Path, m[0]))
 				}
 			}
@@ -186,7 +186,7 @@ func (s *Settings) Text(kinds ...string) string {
 			order[i] = list.Index(i)
 		}
 		slices.SortFunc(order, func(a, b reflect.Value) int { return strings.Compare(nameOf(a), nameOf(b)) })
-		fmt.Fprintf(&out, "%s:\n", listOf(kind))
+		fmt.Fprintf(&out, "%s:\n", ListOf(kind))
 		for _, entry := range order {
 			writeEntry(&out, entry)
 		}

@@ -25,6 +25,17 @@ func abilitiesKey(node string) gms.Key { return gms.Key{Component: "abilities", 
 type abilitiesRecord struct {
 	Format int `json:"format"`
 	pipeline.Abilities
+	File []string `json:"file,omitempty"` // what the node's file names, as "database shop": no setting has such a name
+}
+
+func (r *abilitiesRecord) read(value []byte) error {
+	if err := json.Unmarshal(value, r); err != nil {
+		return err
+	}
+	if r.Format != abilitiesFormat {
+		return fmt.Errorf("abilities of format %d", r.Format)
+	}
+	return nil
 }
 
 // abilities are this node's now. It does not block.
@@ -42,7 +53,7 @@ func (a *App) abilities() pipeline.Abilities {
 
 // tellAbilities has the group know what this node can do. It changes nothing when it knows already.
 func (a *App) tellAbilities(ctx context.Context) error {
-	value, err := json.Marshal(abilitiesRecord{Format: abilitiesFormat, Abilities: a.abilities()})
+	value, err := json.Marshal(abilitiesRecord{Format: abilitiesFormat, Abilities: a.abilities(), File: a.namesInFile()})
 	if err != nil {
 		return err
 	}
@@ -77,7 +88,7 @@ func (a *App) around(ctx context.Context, w *work, t ledger.Task) (pipeline.Arou
 		}
 		var r abilitiesRecord
 		e, err := a.group.Cache().GetLocal(abilitiesKey(m.Node))
-		if err != nil || json.Unmarshal(e.Value, &r) != nil || r.Format != abilitiesFormat {
+		if err != nil || r.read(e.Value) != nil {
 			out.Unknown = true // it has just come, or is of another version
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/metrics"
 	"github.com/fencepost/fencepost/cmd/internal/notify"
 	"github.com/fencepost/fencepost/cmd/internal/overview"
+	"github.com/fencepost/fencepost/cmd/internal/settings"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/gms/certs"
@@ -52,10 +53,14 @@ type App struct {
 	accounts *accounts.Accounts
 	trail    *audit.Trail
 	used     used
+	settings *settings.Keeper
+	fitting  sync.Mutex // one at a time makes an outfit
 
 	mu       sync.Mutex
-	state    string // as api.Status.State
-	work     *work  // nil until the node stands and its storages are checked
+	state    string         // as api.Status.State
+	fit      *outfit        // nil: of the file alone
+	closers  []func() error // of storages of the settings
+	work     *work          // nil until the node stands and its storages are checked
 	err      error
 	looked   bool                       // it has no work to begin, and stands
 	reload   func() (api.Reload, error) // nil: it was not started from a file
@@ -75,16 +80,19 @@ type App struct {
 // work is what the node does once it stands.
 type work struct {
 	ledger  ledger.Ledger
-	stores  map[string]storage.Storage // guarded
+	stores  func() map[string]storage.Storage // guarded
 	planner *pipeline.Planner
 	worker  *pipeline.Worker
 
-	bridge    *bridge
-	items     component.Items
-	scheduler *pipeline.Scheduler
-	pruner    *pipeline.Pruner
-	runners   map[string]*component.Runner
-	triggers  map[string][]component.Trigger // of the components whose items the ledger keeps
+	bridge *bridge
+	items  component.Items
+	// Those that go over items; nil on a node that has none.
+	scheduler  *pipeline.Scheduler
+	pruner     *pipeline.Pruner
+	keeper     *pipeline.Housekeeper
+	discoverer *pipeline.Discoverer
+	runners    map[string]*component.Runner
+	triggers   map[string][]component.Trigger // of the components whose items the ledger keeps
 }
 
 // cleanup is one step of the way down, named for the log.
@@ -122,6 +130,7 @@ func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog
 	store := groupStore{a}
 	a.accounts = accounts.New(accounts.Config{Store: store, Now: a.clock.Now, Idle: cfg.Admin.SessionIdle, Max: cfg.Admin.SessionMax})
 	a.trail = audit.New(store, cfg.Node, a.clock.Now)
+	a.settings = a.newSettings()
 	a.manager, err = recovery.New(recovery.Options{
 		Log: recovery.GroupLog(a.group), Router: a.router, Node: cfg.Node, Logger: log,
 		MaxBackoff: min(5*time.Second, cfg.Recovery.FenceTTL/2),
@@ -176,7 +185,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	for name, s := range a.opened.storages {
 		a.opened.storages[name] = meter(s, name, a.metrics)
 	}
-	a.onStop("storages", func(context.Context) error { return a.opened.closeAll() })
+	a.onStop("storages", func(context.Context) error { return errors.Join(a.opened.closeAll(), a.closeMore()) })
 	if err := a.router.AddMessageFactory(clockComponent, signals.Handle(a.clock.hear)); err != nil {
 		return err
 	}
@@ -206,6 +215,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.joining.Go(func() { a.tellAlarms(run) })
 	a.joining.Go(func() { a.countRecoveries(run) })
 	a.joining.Go(func() { a.copyTrail(run) })
+	a.joining.Go(func() { a.followSettings(run) })
 	a.joining.Go(func() { a.times.watch(run, a.group) })
 	a.joining.Go(func() { a.keepTime(run, a.ledgerClock) })
 	a.joining.Go(func() {
@@ -333,9 +343,9 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	high := &raiser{cluster: a.group.ClusterID, storages: a.opened.storages}
+	high := &raiser{cluster: a.group.ClusterID, storages: func() map[string]storage.Storage { return a.outfitNow().storages }}
 	c := a.cfg
-	w := &work{ledger: led, stores: cat.Storages, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
+	w := &work{ledger: led, stores: a.storesNow, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
 	if w.items, err = itemsOf(led, func() string { _, run := a.group.Self(); return run }); err != nil {
 		return nil, nil, err
 	}
@@ -365,11 +375,27 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	a.mu.Lock()
 	a.able = able
 	a.mu.Unlock()
-	w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
+	if w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
 		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
 		OnFailure: string(c.Backup.OnFailure), Labels: labelsOf(c), MaxDumps: maxDumpsOf(c), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,
-	})
-	return w, b, err
+	}); err != nil {
+		return nil, nil, err
+	}
+	a.mu.Lock()
+	a.fit = &outfit{cfg: &a.cfg, sources: cat.Sources, scratch: cat.Scratch, storages: a.opened.storages, ids: a.ids, catalog: cat}
+	a.mu.Unlock()
+	return w, b, a.refit(ctx, w)
+}
+
+// closeMore closes the storages of the settings.
+func (a *App) closeMore() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var errs []error
+	for _, c := range a.closers {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
 }
 
 // watch ends the app when the group ends by itself.

@@ -21,7 +21,7 @@ import (
 // components are the recovery components of this daemon, named like the work they do: those of the tasks, those that plan
 // tasks, those that clean up, and the host's own.
 func (a *App) components() []string {
-	names := append(pipeline.Components(), pipeline.ScheduleComponent, pipeline.PruneComponent, pipeline.SweepComponent, pipeline.TidyComponent)
+	names := append(pipeline.Components(), pipeline.ScheduleComponent, pipeline.PruneComponent, pipeline.SweepComponent, pipeline.TidyComponent, pipeline.DiscoverComponent)
 	for _, c := range a.cfg.Components {
 		names = append(names, c.Name)
 	}
@@ -49,14 +49,15 @@ type itemComponent struct {
 
 // itemComponents are those of this node: the scheduler's, the pruner's, the housekeeper's, the host's.
 func (a *App) itemComponents(w *work) ([]itemComponent, error) {
-	jobs, err := jobsOf(a.cfg)
+	fit := a.outfitNow()
+	jobs, err := jobsOf(*fit.cfg)
 	if err != nil {
 		return nil, err
 	}
 	if w.scheduler, err = pipeline.NewScheduler(w.planner, w.items, jobs, a.clock.Now); err != nil {
 		return nil, err
 	}
-	policies, err := policiesOf(a.cfg)
+	policies, err := policiesOf(*fit.cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +68,15 @@ func (a *App) itemComponents(w *work) ([]itemComponent, error) {
 		{name: pipeline.ScheduleComponent, begin: w.scheduler.Begin, cfg: w.scheduler.Component()},
 		{name: pipeline.PruneComponent, begin: w.pruner.Begin, cfg: w.pruner.Component()},
 	}
-	keeper := pipeline.NewHousekeeper(w.worker, w.items)
-	for _, c := range keeper.Components() {
-		list = append(list, itemComponent{c.Component, keeper.Begin, c, true})
+	w.keeper = pipeline.NewHousekeeper(w.worker, w.items)
+	for _, c := range w.keeper.Components() {
+		list = append(list, itemComponent{c.Component, w.keeper.Begin, c, true})
 	}
+	w.discoverer = pipeline.NewDiscoverer(w.items, a.clock.Now, func(ctx context.Context, server string, names []string, problem error) error {
+		return a.settings.Note(ctx, server, a.cfg.Node, names, problem)
+	})
+	w.discoverer.Renew(fit.servers)
+	list = append(list, itemComponent{pipeline.DiscoverComponent, w.discoverer.Begin, w.discoverer.Component(), true})
 	for _, c := range a.cfg.Components {
 		list = append(list, hostComponent(c, a.indexFor(w, c.Types, c.Past), w.items, a))
 	}

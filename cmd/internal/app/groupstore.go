@@ -55,6 +55,15 @@ func (s groupStore) Local(key string) kept.Record {
 	return recordOf(e)
 }
 
+// localBelow are the records whose keys begin with prefix, as this node knows them now.
+func (s groupStore) localBelow(prefix string) []kept.Record {
+	var list []kept.Record
+	for _, e := range s.a.group.Cache().ListLocal(keptComponent, "", prefix) {
+		list = append(list, recordOf(e))
+	}
+	return list
+}
+
 // List implements kept.Store.
 func (s groupStore) List(ctx context.Context, prefix string) ([]kept.Record, error) {
 	if err := s.joined(); err != nil {

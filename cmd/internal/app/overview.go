@@ -33,7 +33,7 @@ func (a *App) look(ctx context.Context) api.Overview {
 		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready",
 	})
 	f.View.Stale = stale
-	f.Others = append(a.othersAlarms(), a.notifyProblems()...)
+	f.Others = slices.Concat(a.othersAlarms(), a.notifyProblems(), a.settingsAlarms())
 	if warnings, err := offline.CheckSecurity(&a.cfg, f.Now); err != nil {
 		f.Certificate = err.Error()
 	} else if len(warnings) > 0 {
@@ -77,10 +77,11 @@ func stuckOf(w *work) (list []api.Claim) {
 
 // shelvesNow are the storages of this node as they were seen last.
 func (a *App) shelvesNow() []api.StorageState {
+	all := a.outfitNow().storages
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list := []api.StorageState{}
-	for name := range a.opened.storages {
+	for name := range all {
 		s, looked := a.shelves[name]
 		if !looked {
 			s = api.StorageState{Name: name, State: "unknown"}
@@ -180,7 +181,7 @@ func (a *App) nextBackups(ctx context.Context, w *work) (map[string]*time.Time, 
 // expectedEvery are the databases that have backups made of them, with the age that the newest may have.
 func (a *App) expectedEvery() map[string]time.Duration {
 	out := map[string]time.Duration{}
-	for _, d := range a.cfg.Databases {
+	for _, d := range a.outfitNow().cfg.Databases {
 		if !d.Scratch {
 			out[d.Name] = d.RPO
 		}

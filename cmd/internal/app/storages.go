@@ -102,7 +102,7 @@ func (a *App) checkOwners(ctx context.Context) {
 	if w == nil {
 		return
 	}
-	found := lookAtStorages(ctx, w.stores)
+	found := lookAtStorages(ctx, w.stores())
 	if ctx.Err() != nil {
 		return
 	}
@@ -190,7 +190,7 @@ func storageHint(err error) error {
 // is made anew begins above them. It writes once for many tokens.
 type raiser struct {
 	cluster  func() string
-	storages map[string]storage.Storage
+	storages func() map[string]storage.Storage
 
 	mu     sync.Mutex
 	raised uint64
@@ -206,7 +206,8 @@ func (r *raiser) raise(ctx context.Context, token uint64) error {
 		return nil
 	}
 	var errs []error
-	for name, s := range r.storages {
+	all := r.storages()
+	for name, s := range all {
 		if _, err := storage.RaiseHigh(ctx, s, r.cluster(), token+raiseAhead); err != nil {
 			errs = append(errs, fmt.Errorf("storage %s: %w", name, err))
 		}
@@ -214,7 +215,7 @@ func (r *raiser) raise(ctx context.Context, token uint64) error {
 	if len(errs) == 0 {
 		r.raised = token + raiseAhead
 	}
-	if len(errs) < len(r.storages) {
+	if len(errs) < len(all) {
 		return nil // one that is away does not stop the work in the others
 	}
 	return errors.Join(errs...)

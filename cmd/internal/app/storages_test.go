@@ -116,7 +116,7 @@ func TestStorageTakenWhileTheNodeRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := a.work.stores["b"]
+	b := a.work.stores()["b"]
 	put := func(name string) error {
 		_, err := b.Put(context.WithoutCancel(t.Context()), name, strings.NewReader("x"), storage.Condition{})
 		return err
@@ -147,8 +147,9 @@ func TestStorageTakenWhileTheNodeRuns(t *testing.T) {
 // above it, whoever owns them.
 func TestNumbersNeverGoBack(t *testing.T) {
 	one, two := mem.New(), mem.New()
-	r := &raiser{cluster: func() string { return "c1" }, storages: map[string]storage.Storage{"one": one, "two": two}}
-	for _, s := range r.storages {
+	all := map[string]storage.Storage{"one": one, "two": two}
+	r := &raiser{cluster: func() string { return "c1" }, storages: func() map[string]storage.Storage { return all }}
+	for _, s := range all {
 		if _, err := storage.Adopt(t.Context(), s, storage.Adoption{Cluster: "c1", High: 3}); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func TestNumbersNeverGoBack(t *testing.T) {
 	if err := r.raise(t.Context(), 1_000); err != nil {
 		t.Fatal(err)
 	}
-	high, err := opened{storages: r.storages}.highest(t.Context())
+	high, err := opened{storages: all}.highest(t.Context())
 	if err != nil || high < 1_000 {
 		t.Errorf("the highest is %d, %v", high, err)
 	}

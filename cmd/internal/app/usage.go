@@ -52,7 +52,7 @@ func usageOf(ctx context.Context, w *work, now time.Time) (api.Usage, error) {
 		}
 	}
 	free := map[string]int64{}
-	for name, s := range w.stores {
+	for name, s := range w.stores() {
 		teller, ok := storage.As[interface{ Free() (int64, error) }](s)
 		if !ok {
 			continue

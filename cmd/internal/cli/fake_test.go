@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/settings"
 )
 
 // now is when all tests happen.
@@ -28,6 +29,7 @@ type fake struct {
 	view     api.View
 	watchers []chan struct{}
 	watching chan struct{} // receives when a request begins to wait
+	settings *settings.Keeper
 }
 
 func newFake() *fake {

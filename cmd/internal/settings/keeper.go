@@ -19,7 +19,9 @@ type Config struct {
 	Taken func() map[string]string
 	// Busy says why something that there is cannot be removed now; nil = never.
 	Busy func(ctx context.Context, kind, name string) error
-	Now  func() time.Time // required
+	// Check looks at what only those who use settings understand; nil = nothing.
+	Check func(configs.Settings) error
+	Now   func() time.Time // required
 }
 
 // Keeper changes settings. Safe for concurrent use, on any number of nodes.
@@ -148,6 +150,9 @@ func (k *Keeper) plan(ctx context.Context, s State, r api.ApplySettings) (plan, 
 	if p.next, err = configs.FromObjects(all); err == nil {
 		err = p.next.Named(p.next.Validate())
 	}
+	if err == nil {
+		err = k.check(p.next)
+	}
 	if err != nil {
 		return plan{}, usage(err)
 	}
@@ -163,6 +168,16 @@ func (k *Keeper) plan(ctx context.Context, s State, r api.ApplySettings) (plan, 
 		}
 	}
 	return p, nil
+}
+
+func (k *Keeper) check(s configs.Settings) error {
+	if k.cfg.Check == nil {
+		return nil
+	}
+	if err := k.cfg.Check(s); err != nil {
+		return &api.Error{Code: api.CodeUsage, Message: err.Error()}
+	}
+	return nil
 }
 
 // understood are settings in the form in which they are compared: strictly read, without defaults.

@@ -47,6 +47,7 @@ type Look struct {
 // State is all that is kept.
 type State struct {
 	Version  uint64
+	Versions [2]uint64 // of the records HeadKey and FoundKey: another state has others
 	Settings configs.Settings
 	Found    []configs.Found // by server and name
 	Looks    map[string]Look // by server
@@ -62,6 +63,12 @@ func Read(records []kept.Record) State {
 	var objects []configs.Object
 	for _, r := range records {
 		s.records[r.Key] = r
+		switch r.Key {
+		case HeadKey:
+			s.Versions[0] = r.Version
+		case FoundKey:
+			s.Versions[1] = r.Version
+		}
 		switch {
 		case r.Key == HeadKey:
 			var h head

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/configs"
+)
+
+// appliedOutput is what an apply did, or would do.
+type appliedOutput struct {
+	api.AppliedSettings
+	plan bool
+}
+
+// MarshalJSON is that of the answer.
+func (a appliedOutput) MarshalJSON() ([]byte, error) { return json.Marshal(a.AppliedSettings) }
+
+func (r *root) applyCommand() *cobra.Command {
+	var from string
+	var plan bool
+	var want api.ApplySettings
+	cmd := &cobra.Command{
+		Use:   "apply -f DIR",
+		Short: "Have the group have the settings of files",
+		Long: "Read settings (storages, servers, databases, schedules, retention: see configs/settings.example.yaml) from a file, or from\n" +
+			"all files of a directory that end in .yaml or .yml, and have the group have them, on all nodes: all of them, or nothing is\n" +
+			"changed. Applying the same again changes nothing. What the files do not name stays, but with --prune it is removed;\n" +
+			"backups never are. Secrets are references (file:, env:, command:) that each node follows for itself.",
+		Args: arguments(0, 0),
+	}
+	cmd.Flags().StringVarP(&from, "file", "f", "", "file or directory with settings")
+	cmd.Flags().BoolVar(&plan, "plan", false, "only tell what would be changed")
+	cmd.Flags().BoolVar(&want.Prune, "prune", false, "remove settings that the files do not name")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if from == "" {
+			return &api.Error{Code: api.CodeUsage, Message: "no settings were named", Hint: "name a file or a directory by -f"}
+		}
+		s, err := configs.LoadSettings(from)
+		if err != nil {
+			return &api.Error{Code: api.CodeUsage, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
+		}
+		want.Settings = []api.Setting{}
+		for _, o := range s.Objects() {
+			want.Settings = append(want.Settings, api.Setting(o))
+		}
+		c := r.client()
+		defer c.Close()
+		do := c.ApplySettings
+		if plan {
+			do = c.PlanSettings
+		}
+		got, err := do(cmd.Context(), want)
+		if err != nil {
+			return err
+		}
+		return r.print(appliedOutput{got, plan})
+	}
+	return cmd
+}
+
+func (a appliedOutput) text(w io.Writer, _ time.Time) {
+	t := table{heading: []string{"", "KIND", "NAME", "KEYS"}, none: "nothing to change"}
+	signs := map[string]string{api.SettingAdded: "+", api.SettingChanged: "~", api.SettingRemoved: "-"}
+	for _, c := range a.Changes {
+		t.rows = append(t.rows, []string{signs[c.Change], c.Kind, c.Name, strings.Join(c.Keys, ", ")})
+	}
+	t.write(w)
+	done := "Changed"
+	if a.plan {
+		done = "Would change"
+	}
+	fmt.Fprintf(w, "\n%s %d, %d as they were, %d not named and left; version %d.\n", done, len(a.Changes), a.Same, a.Left, a.Version)
+}
+
+// exportOutput are the group's settings, or where they were written.
+type exportOutput struct {
+	api.Settings
+	kept  configs.Settings
+	files []string
+}
+
+// MarshalJSON is that of the answer.
+func (e exportOutput) MarshalJSON() ([]byte, error) { return json.Marshal(e.Settings) }
+
+func (r *root) exportCommand() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the settings of the group, as apply reads them",
+		Long: "Write the settings of the group as one text, or with -f into files of a directory, one for each kind. Applying what was\n" +
+			"exported changes nothing. What the files of nodes name is not among them.",
+		Args: arguments(0, 0),
+	}
+	cmd.Flags().StringVarP(&to, "file", "f", "", "directory to write into; made when it is missing")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c := r.client()
+		defer c.Close()
+		got, err := c.Settings(cmd.Context())
+		if err != nil {
+			return err
+		}
+		out := exportOutput{Settings: got}
+		var objects []configs.Object
+		for _, s := range got.Settings {
+			objects = append(objects, configs.Object(s))
+		}
+		if out.kept, err = configs.FromObjects(objects); err != nil {
+			return fmt.Errorf("read the settings, which may be of a later version: %w", err)
+		}
+		if to != "" {
+			if out.files, err = writeSettings(out.kept, to); err != nil {
+				return err
+			}
+		}
+		return r.print(out)
+	}
+	return cmd
+}
+
+// writeSettings writes a file for each kind, also one of which there is nothing: an older file would say otherwise.
+func writeSettings(s configs.Settings, dir string) (files []string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("write the settings: %w", err)
+	}
+	for _, kind := range configs.Kinds() {
+		text := s.Text(kind)
+		if text == "" {
+			text = configs.ListOf(kind) + ": []\n"
+		}
+		file := filepath.Join(dir, configs.ListOf(kind)+".yaml")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return files, fmt.Errorf("write the settings: %w", err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+func (e exportOutput) text(w io.Writer, _ time.Time) {
+	switch {
+	case len(e.files) > 0:
+		for _, f := range e.files {
+			fmt.Fprintln(w, f)
+		}
+	case len(e.Settings.Settings) == 0:
+		fmt.Fprintln(w, "# the group has no settings: fencepost apply -f DIR")
+	default:
+		fmt.Fprint(w, e.kept.Text())
+	}
+}
