@@ -134,7 +134,7 @@ func TestSingleNodeAnswersOnItsSocket(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	v, err := client.View(t.Context())
-	if err != nil || v.Stale || len(v.Members) != 1 || v.Members[0].JoinedAt == nil || strings.Join(v.Members[0].Components, " ") != "backup delete prune replicate restore schedule sweep tidy verify" {
+	if err != nil || v.Stale || len(v.Members) != 1 || v.Members[0].JoinedAt == nil || strings.Join(v.Members[0].Components, " ") != "backup delete discover prune replicate restore schedule sweep tidy verify" {
 		t.Errorf("view %+v, %v", v, err)
 	}
 	if _, err := client.CreateBackup(t.Context(), api.CreateBackup{Database: "nope"}); api.ExitCode(err) != api.ExitFailed || !strings.Contains(err.Error(), `unknown database "nope"`) {

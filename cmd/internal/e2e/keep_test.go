@@ -86,7 +86,7 @@ func TestVerifyPinDelete(t *testing.T) {
 	for _, l := range list {
 		names = append(names, l.Name)
 	}
-	if got := strings.Join(names, " "); err != nil || got != "backup delete prune replicate restore schedule sweep tidy verify" {
+	if got := strings.Join(names, " "); err != nil || got != "backup delete discover prune replicate restore schedule sweep tidy verify" {
 		t.Errorf("components %s, %v", got, err)
 	}
 	if s := cli("component", "run", "backup"); s.code != 0 {
