@@ -158,7 +158,7 @@ func (s groupSettings) LookAtServer(ctx context.Context, name string) (api.Serve
 	if i < 0 {
 		return api.Server{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no server %q in the group's settings", name), Hint: "fencepost server ls"}
 	}
-	w, err := (jobs{s.a}).now()
+	w, err := jobs(s).now()
 	if err != nil {
 		return api.Server{}, err
 	}
