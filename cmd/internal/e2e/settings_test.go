@@ -209,7 +209,7 @@ func TestTwoHundredDatabases(t *testing.T) {
 			server.NamedDatabase(t, fmt.Sprintf("%s%02d_%d", prefix, i, j))
 		}
 	}
-	c := newCluster(t, options{nodes: 3, lasting: 40 * time.Minute, storages: "[]\n", extra: "backup: {max_concurrent: 8}\n", level: "info"})
+	c := newCluster(t, options{nodes: 3, lasting: 40 * time.Minute, extra: "backup: {max_concurrent: 8}\n", level: "info"})
 	c.up()
 	if err := os.Mkdir(filepath.Join(c.dir, "shared"), 0o700); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestTwoHundredDatabases(t *testing.T) {
 		if err := os.WriteFile(file, []byte(strings.Replace(server.DSN("postgres"), "127.0.0.1", addresses[i], 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "- {name: pg%02d, dsn: \"file:%s\", include: [\"%s%02d_*\"], max_dumps: %d, schedule: {cron: \"@hourly\", spread: 1m, missed: skip}}\n", i, file, prefix, i, most)
+		fmt.Fprintf(&text, "- {name: pg%02d, dsn: \"file:%s\", include: [\"%s%02d_*\"], max_dumps: %d, schedule: {cron: \"@hourly\", spread: 1m, missed: skip, storages: [shared]}}\n", i, file, prefix, i, most)
 	}
 	c.settingsFile("all.yaml", text.String())
 	began := time.Now()
