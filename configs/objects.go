@@ -18,7 +18,9 @@ type Object struct {
 }
 
 // Kinds are the kinds of objects, in the order in which one may name those before it.
-func Kinds() []string { return []string{"storage", "server", "database", "schedule", "retention"} }
+func Kinds() []string {
+	return []string{"storage", "server", "database", "schedule", "retention", "binding"}
+}
 
 // ListOf is the key of the list that objects of a kind are in; empty for no kind.
 func ListOf(kind string) string {

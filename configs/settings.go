@@ -32,6 +32,33 @@ type Settings struct {
 	Schedules []Schedule `yaml:"schedules"`
 	// Retention is what is kept of a database, as in a node's file.
 	Retention []Retention `yaml:"retention"`
+	// Bindings let users who are viewers be operators of some databases: a team's own. For example
+	//
+	//	- name: team-a
+	//	  user: ann
+	//	  labels: [team-a]
+	//	  as: [source, target]
+	Bindings []Binding `yaml:"bindings"`
+}
+
+// Binding is what a user may do with databases that carry a label, beside what their role lets them do with all.
+type Binding struct {
+	// Name is what people call it; same alphabet as a database's.
+	Name string `yaml:"name"`
+	// User is who: the name of an account, which has a role of its own, usually viewer.
+	User string `yaml:"user"`
+	// Role is what they are for these databases: operator, which is the default and the only one.
+	Role string `yaml:"role"`
+	// Labels are labels of databases; a database with one of them is meant.
+	Labels []string `yaml:"labels"`
+	// As is source (make backups of them, look after these, restore them elsewhere), target (restore into their servers),
+	// or both. Who may only restore into a target makes new databases there, and replaces none but the one that was backed
+	// up. Default both.
+	As []string `yaml:"as"`
+}
+
+func (b *Binding) setDefaults(string) {
+	*b = Binding{Role: "operator", As: []string{"source", "target"}}
 }
 
 // Server is a PostgreSQL server whose databases are found by asking it.

@@ -53,6 +53,11 @@ retention:
   - database: shop
     last: 2
     min_keep: 2
+bindings:
+  - name: team-a
+    user: ann
+    labels: [team-a]
+    as: [source]
 `
 
 func loaded(t testing.TB, text string) Settings {
@@ -80,7 +85,7 @@ func objects(s Settings) (out []string) {
 func TestSettingsThereAndBack(t *testing.T) {
 	s := loaded(t, whole)
 	want := objects(s)
-	if len(want) != 7 {
+	if len(want) != 8 {
 		t.Fatalf("%d objects: %s", len(want), want)
 	}
 	again, err := FromObjects(s.Objects())
@@ -154,6 +159,11 @@ func TestSettingsRefused(t *testing.T) {
 		{"servers:\n  - {name: a.server.whose.name.is.much.too.long, dsn: 'env:A'}\n", "want at most 30"},
 		{"servers:\n  - {name: a, dsn: 'env:A'}\n  - {name: a, dsn: 'env:A'}\n", `server a: name: is "a", as servers[0] is`},
 		{"servers:\n  - {name: a, dsm: 'env:A'}\n", "servers[0].dsm: unknown key: did you mean servers[0].dsn?"},
+		{"bindings:\n  - {name: b, labels: [x]}\n", "binding b: user: is missing"},
+		{"bindings:\n  - {name: b, user: ann}\n", "binding b: labels: is empty"},
+		{"bindings:\n  - {name: b, user: ann, labels: [x], role: admin}\n", `binding b: role: is "admin", want one of operator`},
+		{"bindings:\n  - {name: b, user: ann, labels: [x], as: [all]}\n", `binding b: as[0]: is "all"`},
+		{"bindings:\n  - {name: b, user: ann, labels: [x], as: []}\n", "binding b: as: is empty"},
 		{"schedules:\n  - {name: n, database: pg1.x, cron: '@daily'}\n", `schedule n: database: is "pg1.x", which is none of databases`},
 		{"storages:\n  - {name: n, kind: s3, endpoint: 'https://h', bucket: abc, access_key: k, secret_key: hush}\n", "storage n: secret_key: holds the secret itself"},
 	} {

@@ -47,12 +47,35 @@ func (s *Settings) Validate() error {
 		s.Servers[i].check(&ps, at, all)
 	}
 	all.check(&ps)
+	s.checkBindings(&ps)
 	for i, d := range s.Databases {
 		if d.DSN.holdsPassword() {
 			ps.add(fmt.Sprintf("databases[%d].dsn", i), "holds a password, which every member would keep: write file:PATH, env:NAME or command:PROGRAM")
 		}
 	}
 	return ps.err("")
+}
+
+func (s *Settings) checkBindings(ps *problems) {
+	seen := map[string]int{}
+	for i, b := range s.Bindings {
+		at := fmt.Sprintf("bindings[%d]", i)
+		checkItemName(ps, at, b.Name, "bindings", seen, i)
+		if b.User == "" {
+			ps.add(at+".user", "is missing: name an account")
+		}
+		checkOneOf(ps, at+".role", b.Role, "operator")
+		if len(b.Labels) == 0 {
+			ps.add(at+".labels", "is empty, so that no database is meant: name labels of databases")
+		}
+		checkLabels(ps, at+".labels", b.Labels)
+		if len(b.As) == 0 {
+			ps.add(at+".as", "is empty: want source, target or both")
+		}
+		for j, as := range b.As {
+			checkOneOf(ps, fmt.Sprintf("%s.as[%d]", at, j), as, "source", "target")
+		}
+	}
 }
 
 func (s *Server) check(ps *problems, at string, all lists) {

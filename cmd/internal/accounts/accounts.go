@@ -23,6 +23,9 @@ type Config struct {
 	Idle  time.Duration    // a session ends after this without a request; default 30 min
 	Max   time.Duration    // a session ends after this; default 12 h
 	Cost  Cost             // of new passwords; zero: DefaultCost
+	// Bound tells whether a user is operator of some databases, whatever their role: then a token of theirs may be operator,
+	// too, and is no more than they are. It must not block. nil: nobody is.
+	Bound func(user string) bool
 }
 
 // Accounts are those who may do something. Safe for concurrent use.
@@ -63,6 +66,9 @@ const hashers = 2
 func New(cfg Config) *Accounts {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Bound == nil {
+		cfg.Bound = func(string) bool { return false }
 	}
 	if cfg.Idle == 0 {
 		cfg.Idle = 30 * time.Minute

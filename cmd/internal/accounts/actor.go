@@ -18,6 +18,7 @@ const (
 type Actor struct {
 	Name    string   // of the user; at the socket "local:" and the name or number of the system's user
 	Role    api.Role // what they may do now
+	Most    api.Role // what they may do at most with what they are bound to: that of a token; empty: no bound
 	Via     string
 	Token   string    // id of the token, when they came with one
 	Session string    // id of the session, when they came with one

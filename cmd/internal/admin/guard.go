@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -17,13 +18,23 @@ func (h *handler) guard(route Route) http.HandlerFunc {
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Within)) // as in readBody
-		if err := admit(r, route); err != nil {
+		err := admit(r, route)
+		if forbidden(err) {
+			err = h.bound(w, r, route, err)
+		}
+		if err != nil {
 			h.fail(w, r, err)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		serve(w, r)
 	}
+}
+
+// forbidden tells whether somebody is known, and may not.
+func forbidden(err error) bool {
+	var e *api.Error
+	return errors.As(err, &e) && e.Code == api.CodeForbidden
 }
 
 // admit says why a request is not let in.

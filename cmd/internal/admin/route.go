@@ -26,6 +26,7 @@ type Route struct {
 	Within  time.Duration // how long an answer may take to be written
 
 	serve http.HandlerFunc
+	about about // nil: it is about no database
 }
 
 // Param is one parameter of a query.

@@ -41,7 +41,7 @@ func (h *handler) ofTasks() []Route {
 		list(h, api.PathTasks, "tasks.read", "Tasks, newest first.", h.tasks, func(t api.Task) string { return t.ID }, filter...),
 		get(h, one, "task.read", "One task.", func(r *http.Request) (api.Task, error) { return h.Tasks.Task(r.Context(), r.PathValue("id")) }),
 		get(h, one+"/log", "tasklog.read", "What happened to a task.", func(r *http.Request) (api.TaskLog, error) { return h.Tasks.TaskLog(r.Context(), r.PathValue("id")) }),
-		post(h, api.RoleOperator, one+"/cancel", "task.cancel", "Ask for the end of a task.", h.cancel),
+		post(h, api.RoleOperator, one+"/cancel", "task.cancel", "Ask for the end of a task.", h.cancel).touching(h.ofTask),
 		post(h, api.RoleOperator, one+"/undo", "restore.undo", "Give the name of a restored database back to the one that it replaced.", func(r *http.Request, _ struct{}) (api.Task, error) {
 			return h.Requests.Undo(r.Context(), r.PathValue("id"))
 		}),
@@ -54,24 +54,24 @@ func (h *handler) ofBackups() []Route {
 		list(h, api.PathBackups, "backups.read", "Backups, newest first.", h.backups, func(b api.Backup) string { return b.ID },
 			append([]Param{{"database", "string", "only of this one"}}, pages("backup's id")...)...),
 		get(h, one, "backup.read", "One backup.", func(r *http.Request) (api.Backup, error) { return h.Backups.Backup(r.Context(), r.PathValue("id")) }),
-		post(h, api.RoleOperator, api.PathBackups, "backup.create", "Plan a backup; the answer is its task.", h.createBackup).creating(),
-		post(h, api.RoleOperator, one+"/restore", "restore.create", "Plan a restore; the answer is its task.", h.restore).creating(),
+		post(h, api.RoleOperator, api.PathBackups, "backup.create", "Plan a backup; the answer is its task.", h.createBackup).creating().touching(h.ofNewBackup),
+		post(h, api.RoleOperator, one+"/restore", "restore.create", "Plan a restore; the answer is its task.", h.restore).creating().touching(h.ofRestore),
 		ask(h, api.RoleOperator, api.PathPreview, "restore.preview", "What a restore would do, and meet; nothing is planned.", func(r *http.Request, want api.RestoreBackup) (api.RestorePlan, error) {
 			return h.Requests.PreviewRestore(r.Context(), want)
-		}),
+		}).touching(h.ofRestore),
 		post(h, api.RoleOperator, one+"/delete", "backup.delete", "Plan the deletion of a backup; the answer is its task.", func(r *http.Request, want api.DeleteBackup) (api.Task, error) {
 			return h.Keeping.DeleteBackup(r.Context(), r.PathValue("id"), want)
-		}).creating(),
+		}).creating().touching(h.ofBackup),
 		post(h, api.RoleOperator, one+"/undelete", "backup.undelete", "Take a planned deletion back.", func(r *http.Request, _ struct{}) (api.Backup, error) {
 			return h.Keeping.UndeleteBackup(r.Context(), r.PathValue("id"))
-		}),
-		post(h, api.RoleOperator, one+"/mark", "backup.mark", "Pin, accept or note a backup.", h.markBackup),
+		}).touching(h.ofBackup),
+		post(h, api.RoleOperator, one+"/mark", "backup.mark", "Pin, accept or note a backup.", h.markBackup).touching(h.ofBackup),
 		post(h, api.RoleOperator, one+"/verify", "backup.verify", "Plan a verification; the answer is its task.", func(r *http.Request, want api.VerifyBackup) (api.Task, error) {
 			return h.Keeping.VerifyBackup(r.Context(), r.PathValue("id"), want)
-		}).creating(),
+		}).creating().touching(h.ofBackup),
 		post(h, api.RoleOperator, one+"/replicate", "backup.replicate", "Plan the making or mending of copies; the answer is its task.", func(r *http.Request, want api.ReplicateBackup) (api.Task, error) {
 			return h.Keeping.ReplicateBackup(r.Context(), r.PathValue("id"), want)
-		}).creating(),
+		}).creating().touching(h.ofBackup),
 	}
 }
 
@@ -86,15 +86,15 @@ func (h *handler) ofRecurring() []Route {
 		get(h, api.PathSchedules, "schedules.read", "What recurs, with its next five runs.", func(r *http.Request) ([]api.Schedule, error) { return h.Recurring.Schedules(r.Context()) }),
 		post(h, api.RoleOperator, one+"/run", "schedule.run", "Plan a task of a schedule now.", func(r *http.Request, _ struct{}) (api.Task, error) {
 			return h.Recurring.RunSchedule(r.Context(), r.PathValue("name"))
-		}).creating(),
-		post(h, api.RoleOperator, one+"/enable", "schedule.enable", "Let a schedule make tasks again.", enable(true)),
-		post(h, api.RoleOperator, one+"/disable", "schedule.disable", "Have a schedule make no tasks.", enable(false)),
+		}).creating().touching(h.ofSchedule),
+		post(h, api.RoleOperator, one+"/enable", "schedule.enable", "Let a schedule make tasks again.", enable(true)).touching(h.ofSchedule),
+		post(h, api.RoleOperator, one+"/disable", "schedule.disable", "Have a schedule make no tasks.", enable(false)).touching(h.ofSchedule),
 		get(h, kept, "retention.read", "What retention does with the backups of a database, and why: a dry run.", func(r *http.Request) (api.Prune, error) {
 			return h.Recurring.Prune(r.Context(), r.PathValue("database"))
 		}),
 		post(h, api.RoleOperator, kept+"/confirm", "retention.confirm", "Let more go at once than the share that needs no word.", func(r *http.Request, _ struct{}) (api.Prune, error) {
 			return h.Recurring.ConfirmPrune(r.Context(), r.PathValue("database"))
-		}),
+		}).touching(h.ofRetained),
 	}
 }
 

@@ -29,7 +29,7 @@ type Settings interface {
 func (h *handler) ofSettings() []Route {
 	one := api.PathSettings + "/{kind}/{name}"
 	return []Route{
-		get(h, api.PathSettings, "settings.read", "What belongs to the whole group: storages, servers, databases, schedules, retention.", func(r *http.Request) (api.Settings, error) {
+		get(h, api.PathSettings, "settings.read", "What belongs to the whole group: storages, servers, databases, schedules, retention, bindings.", func(r *http.Request) (api.Settings, error) {
 			return h.Settings.Settings(r.Context())
 		}),
 		ask(h, api.RoleAdmin, api.PathSettings+"/plan", "settings.plan", "What applying settings would change; nothing is.", func(r *http.Request, want api.ApplySettings) (api.AppliedSettings, error) {

@@ -128,7 +128,8 @@ func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog
 		return nil, err
 	}
 	store := groupStore{a}
-	a.accounts = accounts.New(accounts.Config{Store: store, Now: a.clock.Now, Idle: cfg.Admin.SessionIdle, Max: cfg.Admin.SessionMax})
+	a.accounts = accounts.New(accounts.Config{Store: store, Now: a.clock.Now, Idle: cfg.Admin.SessionIdle, Max: cfg.Admin.SessionMax,
+		Bound: func(user string) bool { return len(bindings{a}.Bound(user)) > 0 }})
 	a.trail = audit.New(store, cfg.Node, a.clock.Now)
 	a.settings = a.newSettings()
 	a.manager, err = recovery.New(recovery.Options{

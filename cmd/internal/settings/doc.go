@@ -1,4 +1,4 @@
-// Package settings keeps what belongs to the whole group: servers, databases, storages, schedules and retention, and which
+// Package settings keeps what belongs to the whole group: servers, databases, storages, schedules, retention and bindings of roles, and which
 // databases were found on the servers. They lie in the group's own store, so that every node knows the same ones.
 //
 //	keeper := settings.New(settings.Config{Store: store, Taken: namesOfFiles, Busy: usedByTasks})
