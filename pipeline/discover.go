@@ -27,6 +27,23 @@ type Lister interface {
 	Databases(ctx context.Context, a source.Attempt) ([]string, error)
 }
 
+// notedItems are items that this process has made, or found: they are not asked for again.
+type notedItems struct{ ids sync.Map }
+
+// put makes an item, if this process has not made it before.
+func (n *notedItems) put(ctx context.Context, items component.Items, it component.Item) error {
+	if _, ok := n.ids.Load(it.ID); ok {
+		return nil
+	}
+	if _, err := items.Put(ctx, it, false); err != nil {
+		return err
+	}
+	n.ids.Store(it.ID, true)
+	return nil
+}
+
+func (n *notedItems) forget(id string) { n.ids.Delete(id) }
+
 // Discoverer has one node at a time ask each server which databases it has, and another when that one dies. What becomes of
 // the answer is the host's to say.
 type Discoverer struct {
@@ -34,6 +51,7 @@ type Discoverer struct {
 	note    func(ctx context.Context, server string, names []string, problem error) error
 	now     func() time.Time
 	servers atomic.Pointer[map[string]Lister]
+	noted   notedItems
 }
 
 // NewDiscoverer makes one that knows no server yet. note is told of each look, of one that failed too; it may block until
@@ -52,7 +70,7 @@ func serverItem(name string) string { return serverItems + ":" + name }
 // Begin makes the items of the servers that nobody knew yet. Called before the component starts, and after Renew.
 func (d *Discoverer) Begin(ctx context.Context) error {
 	for name := range *d.servers.Load() {
-		if _, err := d.items.Put(ctx, component.Item{Type: serverItems, ID: serverItem(name)}, false); err != nil {
+		if err := d.noted.put(ctx, d.items, component.Item{Type: serverItems, ID: serverItem(name)}); err != nil {
 			return fmt.Errorf("note server %s: %w", name, err)
 		}
 	}
@@ -91,5 +109,6 @@ func (d *Discoverer) LookNow(ctx context.Context, name string) error {
 	if err := d.items.Drop(ctx, serverItem(name)); err != nil {
 		return err
 	}
+	d.noted.forget(serverItem(name))
 	return d.Begin(ctx)
 }

@@ -38,10 +38,13 @@ type expirer interface {
 type Housekeeper struct {
 	w     *Worker
 	items component.Items
+	noted notedItems
 }
 
 // NewHousekeeper cleans up in what a worker works with.
-func NewHousekeeper(w *Worker, items component.Items) *Housekeeper { return &Housekeeper{w, items} }
+func NewHousekeeper(w *Worker, items component.Items) *Housekeeper {
+	return &Housekeeper{w: w, items: items}
+}
 
 func storageItem(name string) string { return storageItems + ":" + name }
 
@@ -57,7 +60,7 @@ func (h *Housekeeper) Begin(ctx context.Context) error {
 		want = append(want, component.Item{Type: databaseItems, ID: databaseItem(name)})
 	}
 	for _, it := range want {
-		if _, err := h.items.Put(ctx, it, false); err != nil {
+		if err := h.noted.put(ctx, h.items, it); err != nil {
 			return fmt.Errorf("note %s: %w", it.ID, err)
 		}
 	}

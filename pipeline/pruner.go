@@ -37,6 +37,7 @@ type Pruner struct {
 	planner  *Planner
 	items    component.Items
 	policies atomic.Pointer[map[string]retention.Policy]
+	noted    notedItems
 	now      func() time.Time
 }
 
@@ -89,7 +90,7 @@ func (p *Pruner) Component() component.Config {
 // planner's catalog was renewed.
 func (p *Pruner) Begin(ctx context.Context) error {
 	for name := range p.planner.conf().Catalog.Sources {
-		if _, err := p.items.Put(ctx, component.Item{Type: databaseItems, ID: databaseItem(name)}, false); err != nil {
+		if err := p.noted.put(ctx, p.items, component.Item{Type: databaseItems, ID: databaseItem(name)}); err != nil {
 			return fmt.Errorf("note database %s: %w", name, err)
 		}
 	}

@@ -46,6 +46,7 @@ type Scheduler struct {
 	planner *Planner
 	items   component.Items
 	jobs    atomic.Pointer[map[string]scheduled]
+	noted   notedItems
 	now     func() time.Time
 }
 
@@ -109,7 +110,7 @@ func nameOf(it component.Item) string {
 // Begin makes the items of the schedules that nobody knew yet. Called before the component starts, and after Renew.
 func (s *Scheduler) Begin(ctx context.Context) error {
 	for name := range s.known() {
-		if _, err := s.items.Put(ctx, component.Item{Type: ScheduleComponent, ID: itemID(name)}, false); err != nil {
+		if err := s.noted.put(ctx, s.items, component.Item{Type: ScheduleComponent, ID: itemID(name)}); err != nil {
 			return fmt.Errorf("note schedule %s: %w", name, err)
 		}
 	}

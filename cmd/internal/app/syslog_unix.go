@@ -12,7 +12,12 @@ func systemLog(wanted bool) (func(line []byte), error) {
 	if !wanted {
 		return nil, nil
 	}
-	w, err := syslog.New(syslog.LOG_AUTH|syslog.LOG_NOTICE, "fencepost")
+	return systemLogAt("", "") // where this system has it
+}
+
+// systemLogAt is systemLog of the one that listens at an address.
+func systemLogAt(network, address string) (func(line []byte), error) {
+	w, err := syslog.Dial(network, address, syslog.LOG_AUTH|syslog.LOG_NOTICE, "fencepost")
 	if err != nil {
 		return nil, fmt.Errorf("audit.syslog: open the system's log: %w", err)
 	}
