@@ -50,7 +50,7 @@ func TestDebianPackage(t *testing.T) {
 	}
 	dpkg("-i", file)
 	for _, path := range []string{
-		"usr/bin/fencepostd", "usr/bin/fencepost", "lib/systemd/system/fencepostd.service", "etc/fencepost", "usr/share/doc/fencepost/node.example.yaml",
+		"usr/bin/fencepostd", "usr/bin/fencepost", "lib/systemd/system/fencepostd.service", "etc/fencepost", "usr/share/doc/fencepost/node.example.yaml", "usr/share/doc/fencepost/settings.example.yaml",
 		"usr/share/man/man1/fencepost.1.gz", "usr/share/man/man1/fencepost-backup-create.1.gz", "usr/share/bash-completion/completions/fencepost",
 		"usr/share/zsh/vendor-completions/_fencepost", "usr/share/fish/vendor_completions.d/fencepost.fish",
 	} {
