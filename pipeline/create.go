@@ -43,6 +43,11 @@ func (a *attempt) create(ctx, keep context.Context) error {
 	if err := a.seal(ctx, m, copies, need); err != nil {
 		return err
 	}
+	for _, c := range copies {
+		if c.err != nil {
+			a.log.WarnContext(ctx, "copy is missing", "storage", c.name, "err", c.err)
+		}
+	}
 	entry := m.entry(copyRows(copies, m))
 	a.suspect(ctx, entry)
 	return a.save(keep, entry, func(t *ledger.Task) { t.State = ledger.Completed })

@@ -103,7 +103,7 @@ func newKillings(t *testing.T, random *rand.Rand, extra string) *killings {
 	}
 	k.cluster = newCluster(t, options{
 		nodes: 3, dsns: map[string]string{"shop": shop, "till": till}, lasting: time.Hour,
-		extra: "backup: {delete_delay: 0s}\nretention:\n- {database: till, last: 2, unverified: true, max_percent: 100}\n" + extra,
+		extra: "backup: {delete_delay: 0s, rate_limit: 2MiB}\nretention:\n- {database: till, last: 2, unverified: true, max_percent: 100}\n" + extra,
 	})
 	k.up()
 	k.backup = k.finishes("n1", k.cluster.backup("n1").ID).Backup

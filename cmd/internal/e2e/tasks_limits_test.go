@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -161,6 +162,55 @@ func TestRetentionStops(t *testing.T) {
 		t.Fatalf("accept: %+v", s)
 	}
 	c.until("the accepted one is left", func() bool { return slices.Equal(kept(), []string{tiny}) })
+}
+
+// TestRetentionTrustsNoFalseTimes: nothing goes while a backup is of the future, or while a storage cannot be looked at: the
+// daemon says which and why, and goes on by itself when that is over.
+func TestRetentionTrustsNoFalseTimes(t *testing.T) {
+	t.Parallel()
+	led, extra := ledgerIn(t)
+	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": database(t, bulk("goods", 1))},
+		extra: "backup: {delete_delay: 0s, require: any}\nretention:\n- {database: shop, last: 1, unverified: true, max_percent: 100}\n" + extra})
+	c.up()
+	cli := func(args ...string) said {
+		return run(t, command, append([]string{"--socket", c.socket("n1")}, args...)...)
+	}
+	kept := func() string { return entries(t, led, completedBackups) }
+	says := func(part string) {
+		t.Helper()
+		c.until("it says why nothing goes", func() bool { return strings.Contains(cli("prune", "shop").out, "nothing goes: "+part) })
+		c.looked("shop")
+	}
+	c.finishes("n1", c.backup("n1").ID)
+	asOf := func(time string) {
+		execute(t, led, "UPDATE fencepost_ledger.backups SET detail = jsonb_set(detail::jsonb, '{as_of}', to_jsonb("+time+"))::json")
+	}
+	asOf("now() + interval '1 day'")
+	c.finishes("n1", c.backup("n1").ID)
+	says("time in the future: backup ")
+	if n := kept(); n != "2" {
+		t.Errorf("%s backups are left beside one of the future", n)
+	}
+	asOf("least((detail ->> 'as_of')::timestamptz, now() - interval '1 minute')")
+
+	away := filepath.Join(c.dir, "b away")
+	if err := os.Rename(filepath.Join(c.dir, "b"), away); err != nil {
+		t.Fatal(err)
+	}
+	if s := cli("prune", "shop", "--confirm"); s.code != 0 {
+		t.Fatalf("confirm: %+v", s)
+	}
+	says("listing failed: the backups could not be listed: storage b")
+	if n := kept(); n != "2" {
+		t.Errorf("%s backups are left on the back of a listing that failed", n)
+	}
+	if err := os.Rename(away, filepath.Join(c.dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	if s := cli("prune", "shop", "--confirm"); s.code != 0 {
+		t.Fatalf("confirm: %+v", s)
+	}
+	c.until("one is left", func() bool { return kept() == "1" })
 }
 
 // looked waits until prune has looked at what is there of a database now.

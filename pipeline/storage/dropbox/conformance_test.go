@@ -2,6 +2,7 @@ package dropbox
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -47,11 +48,13 @@ func TestConformanceUnderEachFault(t *testing.T) {
 	if os.Getenv("FENCEPOST_LONG") == "" {
 		t.Skip("long test: set FENCEPOST_LONG=1 (the suite once for each kind of fault)")
 	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
 	for name, fault := range passing() {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Run(t, func(t *testing.T) storage.Storage {
 				b := newBox(t, dropboxtest.Options{PageSize: 3})
-				b.Inject(fault().OneIn(30, 1))
+				b.Inject(fault().OneIn(30, seed))
 				return b.open(t)
 			})
 		})
