@@ -286,11 +286,16 @@ func (c *cluster) start(names ...string) {
 // startProc starts a daemon that writes into a log.
 func startProc(t testing.TB, log string, args ...string) *proc {
 	t.Helper()
+	return startCommand(t, log, exec.Command(daemon, args...))
+}
+
+// startCommand starts a command that becomes a daemon.
+func startCommand(t testing.TB, log string, cmd *exec.Cmd) *proc {
+	t.Helper()
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(daemon, args...)
 	cmd.Stderr, cmd.Stdout = f, f
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
