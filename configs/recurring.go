@@ -74,7 +74,8 @@ type Component struct {
 	Args []string `yaml:"args"`
 	// The trigger: items whose newest events of these types succeeded, failed, are not there, are not there or older than
 	// the item's last change; and items of these types. Empty fields restrict nothing.
-	// Each completed backup is an item of type backup, with an event backup.
+	// Each completed backup is an item of type backup, with an event backup, and one verify for each verification, which
+	// succeeded when every copy is whole; the item has changed with it.
 	Past       []string `yaml:"past"`
 	PastFailed []string `yaml:"past_failed"`
 	Future     []string `yaml:"future"`

@@ -3,6 +3,7 @@ package component
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,9 +13,9 @@ import (
 type Items interface {
 	Index
 	Store
-	// Put inserts an item (type, id, data; Created and ChangedAt are its time unless given), or says what has become of one
-	// that is there: with change true, that it has changed now, with new data unless that is empty. Errors: what CheckItem
-	// says, ledger.ErrUnavailable.
+	// Put inserts an item (type, id, data, events; Created and ChangedAt are its time unless given), or says what has become
+	// of one that is there: with change true, that it has changed now, with new data unless that is empty, and with those of
+	// the events that it does not have yet. Errors: what CheckItem says, ledger.ErrUnavailable.
 	Put(ctx context.Context, it Item, change bool) (Item, error)
 	// Edit replaces the data of an item by what edit makes of it; edit is pure and may be called more than once. A result
 	// of work that had begun before does not overwrite it. Errors: edit's own, ledger.ErrNotFound, ledger.ErrUnavailable.
@@ -124,6 +125,24 @@ func (k Kept) AfterFinish(c Claim, r Result) (next Kept, fenced bool) {
 	next.Records[c.Component] = r.Record
 	next.Tokens[c.Component] = Token{Began: c.Token, Ended: c.Token, Edits: t.Edits}
 	return next, false
+}
+
+// AfterPut decides Items.Put of an item that is there and has changed; it has the time of the change.
+func (k Kept) AfterPut(it Item) (next Kept) {
+	next = k.clone()
+	next.Item.ChangedAt = it.ChangedAt
+	if len(it.Data) > 0 {
+		next.Item.Data = it.Data
+		next.Edits++
+	}
+	for _, e := range it.Events {
+		known := func(o Event) bool { return o.Type == e.Type && o.Token == e.Token && o.Start.Equal(e.Start) }
+		if !slices.ContainsFunc(next.Item.Events, known) {
+			next.Item.Events = append(next.Item.Events, e)
+		}
+	}
+	next.Item.Events = Bounded(next.Item.Events)
+	return next
 }
 
 // AfterForget decides Items.Forget. Components whose events these are get another chance: one is named like its events

@@ -78,16 +78,18 @@ func (a *App) itemComponents(w *work) ([]itemComponent, error) {
 	w.discoverer.Renew(fit.servers)
 	list = append(list, itemComponent{pipeline.DiscoverComponent, w.discoverer.Begin, w.discoverer.Component(), true})
 	for _, c := range a.cfg.Components {
-		list = append(list, hostComponent(c, a.indexFor(w, c.Types, c.Past), w.items, a))
+		list = append(list, hostComponent(c, a.indexFor(w, c.Types, c.Past, c.PastFailed), w.items, a))
 	}
 	return list, nil
 }
 
 // indexFor is the index of a component whose trigger names these types and past events: the items of the ledger, with the
-// completed backups among them where they are asked for.
-func (a *App) indexFor(w *work, types, past []string) component.Index {
-	if slices.Contains(types, pipeline.BackupItem) || slices.Contains(past, pipeline.BackupItem) {
-		return pipeline.BackupItems{Items: w.items, Ledger: w.ledger}
+// completed backups and their verifications among them where they are asked for.
+func (a *App) indexFor(w *work, wanted ...[]string) component.Index {
+	for _, word := range slices.Concat(wanted...) {
+		if word == pipeline.BackupItem || word == pipeline.VerifyEvent {
+			return pipeline.BackupItems{Items: w.items, Ledger: w.ledger}
+		}
 	}
 	return w.items
 }

@@ -92,6 +92,14 @@ func putGetEditDrop(t *testing.T, b Bench) {
 	if !changed.ChangedAt.After(got.ChangedAt) || len(changed.Events) != 1 || string(changed.Data) != `{"x":3}` {
 		t.Errorf("changed: %+v", changed)
 	}
+	brings := component.Item{Type: "file", ID: it.ID, Events: []component.Event{{Type: "weighed", Start: time.Now(), Success: true, Token: 7}}}
+	for range 2 { // an answer may be lost: it is brought once
+		changed, err = b.Items.Put(ctx, brings, true)
+		must(t, err)
+	}
+	if e, ok := changed.Newest("weighed"); !ok || e.Token != 7 || len(changed.Events) != 2 || string(changed.Data) != `{"x":3}` {
+		t.Errorf("changed, with an event: %+v", changed)
+	}
 	_, err = b.Items.Edit(ctx, it.ID, func(it component.Item) (component.Item, error) {
 		it.Data = json.RawMessage(`{"x":4}`)
 		return it, nil

@@ -132,11 +132,7 @@ func (s *Items) Put(ctx context.Context, it component.Item, change bool) (compon
 			if after, err = decode[component.Kept](stored); err != nil || !change {
 				return Txn{}, err
 			}
-			after.Item.ChangedAt = it.ChangedAt
-			if len(it.Data) > 0 {
-				after.Item.Data = it.Data
-				after.Edits++
-			}
+			after = after.AfterPut(it)
 			if p, err = encode(put.Key, after); err != nil {
 				return Txn{}, err
 			}

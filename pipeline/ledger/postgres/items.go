@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -226,7 +227,15 @@ func (s *Items) Put(ctx context.Context, it component.Item, change bool) (after 
 			if err := tx.SendBatch(ctx, b).Close(); err != nil {
 				return err
 			}
-			k := component.Kept{Item: it}
+			put := it
+			if put.ChangedAt = micro(it.ChangedAt); it.ChangedAt.IsZero() {
+				put.ChangedAt = micro(now)
+			}
+			put.Events = slices.Clone(it.Events)
+			for i := range put.Events {
+				put.Events[i].Start = micro(put.Events[i].Start)
+			}
+			k := component.Kept{Item: put}
 			if kept != nil {
 				k = component.Kept{}
 				if err := json.Unmarshal(kept, &k); err != nil {
@@ -236,16 +245,7 @@ func (s *Items) Put(ctx context.Context, it component.Item, change bool) (after 
 					after = k.Seen("")
 					return nil
 				}
-				if len(it.Data) > 0 {
-					k.Item.Data = it.Data
-					k.Edits++
-				}
-			}
-			if k.Item.ChangedAt = micro(it.ChangedAt); it.ChangedAt.IsZero() {
-				k.Item.ChangedAt = micro(now)
-			}
-			for i := range k.Item.Events {
-				k.Item.Events[i].Start = micro(k.Item.Events[i].Start)
+				k = k.AfterPut(put)
 			}
 			after = k.Seen("")
 			return s.store(ctx, tx, k)
