@@ -31,6 +31,12 @@ type killed struct {
 	after func(k *killings, by string, done api.Task)
 }
 
+// mustBeMet are states in which the long form kills every type of task at least once.
+var mustBeMet = []string{
+	"create killed while creating", "create killed while uploading", "restore killed while restoring", "delete killed while deleting",
+	"verify killed while downloading", "replicate killed while downloading", "prune killed while looked at",
+}
+
 // look tells how a task stands, and whether all that was asked for has been done.
 type look func(by string) (now api.Task, over bool)
 
@@ -71,8 +77,14 @@ func TestTasksKilledAtRandomMoments(t *testing.T) {
 					k.round(kind)
 				}
 			}
-			for _, line := range slices.Sorted(keysOf(k.met)) {
+			said := slices.Sorted(keysOf(k.met))
+			for _, line := range said {
 				t.Logf("%3d × %s", k.met[line], line)
+			}
+			for _, state := range mustBeMet {
+				if each > 1 && !slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, state+":") }) {
+					t.Errorf("in %d rounds no %s", each, state)
+				}
 			}
 			k.nothingLeft()
 			if led != "" {
