@@ -19,7 +19,7 @@ func (w *Worker) CheckStorage(ctx context.Context, name string, fix bool) ([]Fin
 	cat := w.conf().Catalog
 	st := cat.Storages[name]
 	if st == nil {
-		return nil, &RequestError{Field: "storage", Problem: fmt.Sprintf("unknown storage %q", name), Hint: "see storages in the configuration", Err: ledger.ErrNotFound}
+		return nil, unknown("storage", "storage", name, cat.Storages)
 	}
 	inv, err := cat.look(ctx, name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *Worker) RebuildCatalog(ctx context.Context, names []string) ([]ledger.B
 	all := map[string]inventory{}
 	for _, name := range names {
 		if cat.Storages[name] == nil {
-			return nil, &RequestError{Field: "storage", Problem: fmt.Sprintf("unknown storage %q", name), Hint: "see storages in the configuration", Err: ledger.ErrNotFound}
+			return nil, unknown("storage", "storage", name, cat.Storages)
 		}
 		inv, err := cat.look(ctx, name)
 		if err != nil {

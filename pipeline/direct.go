@@ -90,7 +90,7 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 	}
 	into, err := r.Into.Restore(ctx, r.Attempt, o)
 	if err != nil {
-		return prepared, fmt.Errorf("prepare restore into %s: %w", o.Target, err)
+		return prepared, err
 	}
 	defer func() {
 		if abortErr := into.Abort(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/storage"
@@ -47,8 +48,23 @@ func pick(ctx context.Context, c Catalog, backup string, names []string) (picked
 	if len(errs) > 0 {
 		return picked{}, fmt.Errorf("find backup %s: %w", backup, errors.Join(errs...))
 	}
-	return picked{}, fmt.Errorf("find backup %s in storages %v: no valid manifest: %w", backup, names, ledger.ErrNotFound)
+	return picked{}, &notStored{backup: backup, names: names}
 }
+
+// notStored: none of some storages holds a whole backup of an id. It is ledger.ErrNotFound.
+type notStored struct {
+	backup string
+	names  []string
+}
+
+func (e *notStored) Error() string {
+	return fmt.Sprintf("no whole backup %q lies in storage %s", e.backup, strings.Join(e.names, ", "))
+}
+
+func (e *notStored) Unwrap() error { return ledger.ErrNotFound }
+
+// Hint is what a person can do.
+func (e *notStored) Hint() string { return "list what lies there to find its id" }
 
 // newestValid returns the manifest with the highest token that is not void and that is trusted; nil when there is none. If
 // there are only others, it says why they are not trusted.

@@ -14,6 +14,7 @@ func TestPlanBackup(t *testing.T) {
 	inRig(t, func(r *rig) {
 		p := r.planner(func(c *PlannerConfig) {
 			c.Require, c.Catalog.Scratch = "any", map[string]source.Source{"lab": nil}
+			c.Catalog.Sources = map[string]source.Source{"shop": choosy{c.Catalog.Sources["shop"]}}
 		})
 		task, err := p.PlanBackup(r.Context(), BackupRequest{Database: "shop", Internal: true})
 		r.must(err)
@@ -34,6 +35,7 @@ func TestPlanBackup(t *testing.T) {
 			{BackupRequest{Database: "shop", Storages: []string{"one", "one"}}, "storages", "once"},
 			{BackupRequest{Database: "shop", Storages: []string{"one"}, Require: "2"}, "require", "all"},
 			{BackupRequest{Database: "shop", Require: "most"}, "require", "all"},
+			{BackupRequest{Database: "shop", Dump: source.DumpOptions{Format: "tar"}}, "options", "leave out"},
 		} {
 			_, err := p.PlanBackup(r.Context(), c.req)
 			wantRequestError(r, err, c.field, c.hint)
@@ -42,6 +44,16 @@ func TestPlanBackup(t *testing.T) {
 			r.Errorf("a wrong request was planned: %+v", list)
 		}
 	})
+}
+
+// choosy is a source that knows wrong options.
+type choosy struct{ source.Source }
+
+func (choosy) CheckOptions(o source.DumpOptions) error {
+	if o.Format != "" {
+		return errors.New("no such format")
+	}
+	return nil
 }
 
 func wantRequestError(r *rig, err error, field, hint string) {

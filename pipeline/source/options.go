@@ -50,6 +50,12 @@ type Chooser interface {
 	DumpWith(ctx context.Context, a Attempt, o DumpOptions) (Dump, error)
 }
 
+// A Checker can tell that options are wrong without reading anything.
+type Checker interface {
+	// CheckOptions says in one sentence what is wrong; nil: nothing that can be known without the server.
+	CheckOptions(o DumpOptions) error
+}
+
 // DumpWith dumps with options, or says that src has none.
 func DumpWith(ctx context.Context, src Source, a Attempt, o DumpOptions) (Dump, error) {
 	if o.IsZero() {

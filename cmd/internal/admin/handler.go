@@ -113,7 +113,7 @@ func (h *handler) cancel(r *http.Request, _ struct{}) (api.Task, error) {
 
 func (h *handler) createBackup(r *http.Request, want api.CreateBackup) (api.Task, error) {
 	if want.Database == "" {
-		return api.Task{}, &api.Error{Code: api.CodeUsage, Message: "no database was named"}
+		return api.Task{}, &api.Error{Code: api.CodeUsage, Message: "no database was named", Hint: "see databases in the configuration"}
 	}
 	return h.Requests.CreateBackup(r.Context(), want)
 }

@@ -238,6 +238,9 @@ func (j jobs) Backup(ctx context.Context, id string) (api.Backup, error) {
 		return api.Backup{}, err
 	}
 	b, err := w.ledger.Backup(ctx, id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		err = &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no backup %q", id), Hint: "fencepost backup list shows them"}
+	}
 	return backupOf(b), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/offline"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -23,7 +24,6 @@ var codes = []struct {
 	{embedded.ErrFull, api.CodeFailed, "delete backups that nobody needs, or keep the ledger in a database (ledger.dsn)"},
 	{ledger.ErrExists, api.CodeConflict, ""},
 	{ledger.ErrUnavailable, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
-	{source.ErrTargetExists, api.CodeConflict, "--replace replaces it, --as restores under another name"},
 	{source.ErrSuperseded, api.CodeConflict, ""},
 	{source.ErrUnavailable, api.CodeUnavailable, ""},
 	{gms.ErrNoQuorum, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
@@ -49,6 +49,9 @@ func translate(err error) *api.Error {
 			code = api.CodeConflict
 		}
 		return &api.Error{Code: code, Message: request.Error(), Hint: request.Hint}
+	}
+	if errors.Is(err, source.ErrTargetExists) { // in the words of the command, not those of the source
+		return &api.Error{Code: api.CodeConflict, Message: err.Error(), Hint: offline.TargetHint}
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {

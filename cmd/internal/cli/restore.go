@@ -143,7 +143,7 @@ func (c *restoring) confirm(plan planOutput) error {
 	case c.sure == plan.Target:
 		return nil
 	case c.sure != "":
-		return &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("--yes names %s, and the restore is of database %s: nothing was done", c.sure, plan.Target)}
+		return &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("--yes names %s, and the restore is of database %s: nothing was done", c.sure, plan.Target), Hint: "--yes " + plan.Target + " agrees to it"}
 	case !c.Interactive:
 		return &api.Error{Code: api.CodeUsage, Message: "this restores database " + plan.Target + ", and nobody can be asked here", Hint: "add --yes " + plan.Target}
 	}

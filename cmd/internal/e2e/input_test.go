@@ -192,7 +192,38 @@ func TestBadRequests(t *testing.T) {
 	}
 	b := c.oneBackup("n1")
 	before := print(t, dsn)
-	cli("restore", b.ID, "--wait").complains(t, 1, "exists", "replaced")
+	offline := func(args ...string) []string { return append(args, "--config", c.file("n1")) }
+	for _, wrong := range []struct {
+		code  int
+		words []string
+		args  []string
+	}{
+		{1, []string{"exists", "--replace replaces it"}, []string{"restore", b.ID, "--wait"}},
+		{1, []string{`database "template1" belongs to the server`, "another name"}, []string{"restore", b.ID, "--as", "template1"}},
+		{1, []string{"does not exist", "create it first"}, []string{"restore", b.ID, "--as", "never made", "--in-place"}},
+		{2, []string{"--yes names other", "agrees"}, []string{"restore", "shop", "--yes", "other"}},
+		{1, []string{"the backup holds nothing of that name", `table "nope" not found`, "without its schema"}, []string{"restore", b.ID, "--as", "part", "--table", "nope", "--wait"}},
+		{2, []string{`format "tar" is not custom or plain`, "leave out"}, []string{"backup", "create", "shop", "--format", "tar"}},
+		{2, []string{"exclude each other", "leave out"}, []string{"backup", "create", "shop", "--schema", "public", "--table", "goods"}},
+		{2, []string{"no database was named", "databases"}, []string{"backup", "create", ""}},
+		{1, []string{"filter nope matches nothing", "upper and lower case"}, []string{"backup", "create", "shop", "--schema", "nope", "--wait"}},
+		{1, []string{`there is no backup "nope"`, "backup list"}, []string{"backup", "show", "nope"}},
+		{1, []string{`there is no backup "nope"`, "list the backups"}, []string{"verify", "nope"}},
+		{1, []string{`unknown scratch server "nope"`, "none is configured"}, []string{"verify", b.ID, "--scratch", "nope"}},
+		{1, []string{"last good one", "another backup first"}, []string{"backup", "delete", b.ID, "--now"}},
+		{1, []string{"nobody is about to delete", "not ended"}, []string{"backup", "undelete", b.ID}},
+		{1, []string{`unknown storage "nope"`, "known: a, b"}, []string{"storage", "check", "nope"}},
+		{1, []string{`unknown storage "nope"`, "known: a, b"}, []string{"catalog", "rebuild", "--storage", "nope"}},
+		{1, []string{`unknown schedule "nope"`, "none is configured"}, []string{"schedule", "run", "nope"}},
+		{2, []string{`database "shop" has no retention`, "add one"}, []string{"prune", "shop"}},
+		{1, []string{`no storage named "nope"`, "it has: a, b"}, offline("storage", "test", "nope")},
+		{1, []string{`no whole backup "nope" lies in storage a`, "list what lies there"}, offline("storage", "restore", "a", "nope", "--database", "shop")},
+		{1, []string{"exists", "--replace replaces it"}, offline("storage", "restore", "a", b.ID, "--database", "shop")},
+		{1, []string{`database "template1" belongs to the server`, "another name"}, offline("storage", "restore", "a", b.ID, "--database", "shop", "--as", "template1")},
+		{1, []string{`no database named "nope"`, "name one of: shop"}, offline("storage", "restore", "a", b.ID, "--database", "nope")},
+	} {
+		t.Run(strings.Join(wrong.args[:min(2, len(wrong.args))], " "), func(t *testing.T) { cli(wrong.args...).complains(t, wrong.code, wrong.words...) })
+	}
 	same(t, "target after a refused restore", before, print(t, dsn))
 	c.noStrays()
 	gone := run(t, command, "--socket", filepath.Join(c.dir, "none.sock"), "members")

@@ -7,6 +7,9 @@ import (
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
 
+// TargetHint is what a person can do when a restore's target is there already, in the words of the command.
+const TargetHint = "--replace replaces it, --as restores under another name"
+
 // adviceError is what went wrong with a storage, with what a person can do about it.
 type adviceError struct {
 	error

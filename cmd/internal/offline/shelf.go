@@ -166,6 +166,9 @@ func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo strin
 		Options: source.RestoreOptions{Target: r.Target, Replace: r.Replace, KeepOld: s.config.Restore.KeepOld,
 			RestoreChoices: source.RestoreChoices{Jobs: s.config.Restore.Jobs}},
 	})
+	if errors.Is(err, source.ErrTargetExists) {
+		err = &adviceError{err, TargetHint}
+	}
 	return done.Target, done.Undo, err
 }
 

@@ -28,6 +28,17 @@ func (e *Error) Hint() string { return e.hint }
 // Unwrap returns the sentinels that e matches, and the caller's own error when that was the reason.
 func (e *Error) Unwrap() []error { return e.kinds }
 
+// advised is what is wrong with a request, for others to say what was being done.
+type advised struct{ what, hint string }
+
+func (e *advised) Error() string { return e.what }
+
+// Hint returns one sentence of advice.
+func (e *advised) Hint() string { return e.hint }
+
+// errNoDatabase: the server has no database of that name.
+var errNoDatabase = errors.New("no such database")
+
 // problem is what a failure means: the part of an Error that can be told without knowing what was being done.
 type problem struct {
 	what, hint string
@@ -103,6 +114,7 @@ const (
 	hintEncoding   = "install the locale on the server, or restore on a server that has it"
 	hintInUse      = "disconnect its clients (prepared transactions and replication slots count too)"
 	hintDepends    = "drop what was made since the backup, or restore into a new database"
+	hintChosen     = "upper and lower case count, and a table is named without its schema, which is chosen beside it"
 	hintLocks      = "raise max_locks_per_transaction and restart the server"
 	hintNoDatabase = "check the name of the database in the settings"
 )
@@ -116,7 +128,7 @@ func explainCode(code, message string) problem {
 	case strings.HasPrefix(code, "28"):
 		return problem{"the server refuses the user: " + said, hintPassword, nil}
 	case code == "3D000":
-		return problem{"the database does not exist: " + said, hintNoDatabase, nil}
+		return problem{"the database does not exist: " + said, hintNoDatabase, []error{errNoDatabase}}
 	case code == "42501":
 		return problem{"the role lacks a right: " + said, hintRights, nil}
 	case code == "53100":
@@ -160,6 +172,8 @@ func explainOutput(program, output, status string) problem {
 		return problem{"something in the database depends on what is to be replaced: " + lastError(output), hintDepends, incomplete}
 	case has("out of shared memory"):
 		return problem{"the server has no room for its locks: " + lastError(output), hintLocks, incomplete}
+	case program == "pg_restore" && has("error: table \"", "error: schema \"") && has("\" not found"):
+		return problem{"the backup holds nothing of that name: " + lastError(output), hintChosen, incomplete}
 	case has("could not open extension control file", "is not available"):
 		return problem{"an extension is missing: " + lastError(output), hintExtension, incomplete}
 	case has("due to conflict with recovery"):

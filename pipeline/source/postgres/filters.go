@@ -50,6 +50,14 @@ func parseFilters(o source.DumpOptions) (filters, error) {
 	return f, checkJobs(o.Jobs)
 }
 
+var _ source.Checker = (*Source)(nil)
+
+// CheckOptions implements source.Checker.
+func (s *Source) CheckOptions(o source.DumpOptions) error {
+	_, err := parseFilters(s.asConfigured(o))
+	return err
+}
+
 // partial tells whether something of the database is left out.
 func (f filters) partial() bool {
 	return f.options.SchemaOnly || f.options.NoLargeObjects || len(f.schemas)+len(f.tables)+len(f.exSchemas)+len(f.exTables) > 0

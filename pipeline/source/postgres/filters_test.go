@@ -135,6 +135,10 @@ func TestWrongFilters(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			_, err := s.DumpWith(t.Context(), first, o)
 			fails(t, err, part)
+			early := s.CheckOptions(o)
+			if inServer := strings.Contains(err.Error(), "matches nothing in the database") || strings.Contains(err.Error(), "large objects"); inServer != (early == nil) {
+				t.Errorf("said without the server: %v", early)
+			}
 		})
 	}
 	nothingLeft(t, first)

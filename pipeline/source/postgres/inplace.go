@@ -35,7 +35,7 @@ func (s *Source) restoreInPlace(ctx context.Context, a source.Attempt, o source.
 	if err := errors.Join(checkAttempt(a), checkTarget(o.Target, s.maintenanceName()), checkJobs(o.Info.Streams), inPlaceFits(o)); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.doing(), err)
 	}
-	conn, err := s.primary(ctx, a, o.Target)
+	conn, err := s.inItself(ctx, a, o.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +49,16 @@ func (s *Source) restoreInPlace(ctx context.Context, a source.Attempt, o source.
 		return nil, errors.Join(s.wrap(ctx, err, "%s", r.doing()), r.Abort())
 	}
 	return r, nil
+}
+
+// inItself opens a session in the database that is restored in place.
+func (s *Source) inItself(ctx context.Context, a source.Attempt, target string) (*session, error) {
+	conn, err := s.primary(ctx, a, target)
+	if errors.Is(err, errNoDatabase) {
+		return nil, s.errorf(problem{"the database does not exist", "create it first, or restore into a new one: not in place", []error{errNoDatabase}},
+			"restore in place into database %q", target)
+	}
+	return conn, err
 }
 
 // inPlaceFits refuses what cannot be done in one transaction of ours.

@@ -59,12 +59,11 @@ func preparedBy(database, task string) (uint64, bool) {
 
 // checkTarget refuses names that cannot be a restore's target.
 func checkTarget(name, maintenance string) error {
-	restore := fmt.Sprintf("restore into database %q", name)
 	switch {
 	case name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsRune(name, 0):
-		return &Error{doing: restore, what: "that cannot be the name of a database", hint: fmt.Sprintf("give a name of 1 to %d bytes", maxName)}
+		return &advised{fmt.Sprintf("%q cannot be the name of a database", name), fmt.Sprintf("give a name of 1 to %d bytes", maxName)}
 	case name == "template0" || name == "template1" || name == maintenance:
-		return &Error{doing: restore, what: "it belongs to the server and cannot be replaced", hint: "restore under another name"}
+		return &advised{fmt.Sprintf("database %q belongs to the server and cannot be replaced", name), "restore under another name"}
 	}
 	return nil
 }

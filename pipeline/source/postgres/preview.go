@@ -35,7 +35,7 @@ func (s *Source) previewChecks(ctx context.Context, o source.RestoreOptions) err
 		if err := inPlaceFits(o); err != nil {
 			return err
 		}
-		conn, err := s.primary(ctx, previewer, o.Target)
+		conn, err := s.inItself(ctx, previewer, o.Target)
 		if err != nil {
 			return err
 		}
