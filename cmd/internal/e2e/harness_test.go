@@ -71,6 +71,9 @@ type cluster struct {
 
 	targets []string // names of databases that are restored
 
+	// mustLive: no node ends but by the test's own hand; one that does fails the test at once, with its last words.
+	mustLive bool
+
 	mu      sync.Mutex
 	procs   map[string]*proc
 	clients map[string]*api.Client
@@ -353,12 +356,34 @@ func (c *cluster) ready(name string) {
 func (c *cluster) until(what string, ok func() bool) {
 	c.t.Helper()
 	for !ok() {
+		if c.mustLive {
+			c.alive()
+		}
 		select {
 		case <-c.ctx.Done():
 			c.t.Fatalf("waited in vain until %s", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// alive fails the test when a node has ended by itself.
+func (c *cluster) alive() {
+	c.t.Helper()
+	for _, name := range c.running() {
+		p := c.proc(name)
+		select {
+		case <-p.done:
+			words, _ := os.ReadFile(p.log)
+			c.t.Fatalf("%s has ended by itself: %s", name, lastLine(string(words)))
+		default:
+		}
+	}
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // kill ends a node and all its descendants at once, as the death of a machine does.

@@ -117,6 +117,7 @@ func newKillings(t *testing.T, random *rand.Rand, extra string) *killings {
 		nodes: 3, dsns: map[string]string{"shop": shop, "till": till}, lasting: time.Hour,
 		extra: "backup: {delete_delay: 0s, rate_limit: 2MiB}\nretention:\n- {database: till, last: 2, unverified: true, max_percent: 100}\n" + extra,
 	})
+	k.mustLive = true
 	k.up()
 	k.backup = k.finishes("n1", k.cluster.backup("n1").ID).Backup
 	k.kept[k.backup] = []string{"a", "b"}
