@@ -32,7 +32,7 @@
 //
 //	B1   an unreachable server gives an empty file and success exit code, stream and size count: TestDumpCannotBegin, TestCreateEmptyDump, TestFailingDumps
 //	B3   the server was shut down during the dump             TestDumpServerShutDown, TestDumpEndsMidway
-//	B4   cut backups for months                               read back and tried out on a schedule: TestVerifyTask, TestVerifyPinDelete, TestThrowaway
+//	B4   cut backups for months                               read back and tried out on a schedule: TestVerifyTask, TestVerifyPinDelete, TestThrowaway; the server has no room: TestDumpServerDiskFull
 //	B5   a failing dump in a pipe ends with 0                 no shell, each program's end is looked at: TestLyingProgram, TestDumpEndsMidway, TestCreateSourceFails
 //	B6   a killed dump passes the compressor's test           a filter is closed only when its source ended well: TestAFailedWriteIsNeverCompleted, TestDumpEndsMidway
 //	B7   gzip members in a row                                all are read, in any number: TestMembersInARow, TestUnwrapReadsWhatThePublicToolWrites
@@ -85,7 +85,7 @@
 //	B70  shown in one zone, run in another                    TestClockChanges, TestScheduleEnableDisable
 //	B71  missed runs are lost, or all made up for             TestMissedWhileAllWereAway, TestLongDowntimeKeepsTheListShort
 //	B73  a wrong clock changes what is due                    TestOneWrongClock, TestScheduleUnderAWrongClock
-//	B74  time-outs of the role, replay on a standby           TestDSNForms, TestRecoveryConflict, TestStandbyFits
+//	B74  time-outs of the role, replay on a standby           TestTimeLimitsOfTheRole, TestDSNForms, TestRecoveryConflict, TestStandbyFits
 //	B81  wrong keys are found late, others cannot decrypt     TestAWrongKeyIsFoundBeforeAnythingIsPrepared, TestDamageInTheChunks, TestThePublicToolsAndAnEncryptedBackup
 //	B82  one way of asking writes plain text                  one chain for all: TestThePublicToolsAndAnEncryptedBackup, TestConfiguredProcessors
 //	B86  a message is taken for sent                          TestReceiversThatAreAway, TestHookThatRefuses

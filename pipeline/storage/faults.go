@@ -4,7 +4,7 @@
 // not say, each with what is done here and the tests that show its absence. B are the reports of users, C the facts of the
 // Dropbox API, D the traps of its SDK.
 //
-//	B2   a full disk, and the log says successful            flush, close and size are looked at: TestDiskFullAndReadOnly, TestErrorsOfTheSystemAreClassified, TestShortPut
+//	B2   a full disk, and the log says successful            flush, close and size are looked at: TestFullDisk, TestFullDiskOfOneStorage, TestDiskFullAndReadOnly, TestErrorsOfTheSystemAreClassified, TestShortPut
 //	B8   a dump that failed lies under its final name        all or nothing: TestFailuresAndCancelsRemoveTheTemporary, TestASourceThatFailsLeavesNothing, TestNothingIsFinishedOfASourceThatFails, TestNothingStoredOfASourceThatFails
 //	B9   one adapter commits what was cut                    one suite for all: TestConformance, TestWrappersConform, TestGuardConforms, TestEverySingleFault
 //	B12  the disk of others fills                            room is left, and asked for on the way: TestMinFree, TestAFullAccount

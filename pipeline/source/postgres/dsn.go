@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,7 @@ type where struct {
 	base    *pgx.ConnConfig
 	libpq   map[string]string // what children must know besides address, user, password and database
 	secrets redactor
+	limits  *atomic.Pointer[string] // options for children that lift the time-outs of the role, its database or the server
 }
 
 // address is one place where the server may listen, pinned so that a child reaches the same server as we did.
@@ -60,7 +62,7 @@ func parseDSN(dsn string, timeout time.Duration) (where, error) {
 	}
 	base.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec // no prepared statements to leave behind
 	base.ConnectTimeout = connectTimeout(timeout, base.ConnectTimeout, settings)
-	w := where{base: base, libpq: map[string]string{}, secrets: redactor{base.Password, settings["password"]}}
+	w := where{base: base, libpq: map[string]string{}, secrets: redactor{base.Password, settings["password"]}, limits: new(atomic.Pointer[string])}
 	for _, name := range passedOn {
 		if v := settings[name]; v != "" {
 			w.libpq[name] = v
@@ -129,6 +131,9 @@ func (w where) conninfo(at address, database, name string) string {
 	}
 	for key, value := range w.libpq {
 		settings[key] = value
+	}
+	if lifted := w.limits.Load(); lifted != nil { // the client programs lift some by themselves, and each others
+		settings["options"] = strings.TrimSpace(settings["options"] + " " + *lifted)
 	}
 	settings["host"], settings["port"] = at.host, strconv.Itoa(int(at.port))
 	settings["user"], settings["dbname"], settings["application_name"] = w.base.User, database, name

@@ -3,7 +3,9 @@ package postgres
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -210,4 +212,80 @@ func TestDSNForms(t *testing.T) {
 		t.Setenv("PGDATABASE", "elsewhere")
 		takeBackup(t, newSource(t, Config{DSN: `user=postgres dbname='forms \'x\''`}), first)
 	})
+}
+
+// Time limits that the role brings along end neither a dump nor a restore, which take as long as they take: also while a
+// restore has to wait for its bytes, which no client program lifts the last of these limits for.
+func TestTimeLimitsOfTheRole(t *testing.T) {
+	srv := pg.Server(t)
+	s := sampled(t, 4<<20)
+	for _, sql := range []string{
+		`CREATE ROLE hasty SUPERUSER LOGIN PASSWORD 'h'`,
+		`ALTER ROLE hasty SET statement_timeout = '5ms'`, `ALTER ROLE hasty SET lock_timeout = '1ms'`,
+		`ALTER ROLE hasty SET idle_in_transaction_session_timeout = '500ms'`, `ALTER ROLE hasty SET idle_session_timeout = '500ms'`,
+	} {
+		srv.Exec(t, "postgres", sql)
+	}
+	t.Cleanup(func() { srv.Exec(t, "postgres", `DROP ROLE hasty`) })
+	second := source.Attempt{Task: "t-2", Token: first.Token + 1}
+	dropLater(t, s.Database(), undoName(s.Database(), second))
+	before := fingerprint(t, s.Database())
+	hasty := newSource(t, Config{DSN: srv.DSNFor("hasty", "h", s.Database())})
+	b := takeBackup(t, hasty, first)
+	for _, way := range []struct {
+		name string
+		o    source.RestoreOptions
+	}{
+		{"new database", source.RestoreOptions{Target: s.Database(), Replace: true}},
+		{"in place", source.RestoreOptions{Target: s.Database(), Replace: true, RestoreChoices: source.RestoreChoices{InPlace: true}}},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			way.o.Info = b.info
+			r, err := hasty.Restore(t.Context(), second, way.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := r.Abort(); err != nil {
+					t.Error(err)
+				}
+			}()
+			data := b.parts[source.PartData]
+			waits := &onceRead{do: func() {
+				await(t, "a session of the restore to wait for twice the limit", func() bool {
+					return query(t, "postgres", `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE $1 || '%'
+						AND wait_event = 'ClientRead' AND clock_timestamp() - state_change > interval '1 s'`, tag(second)) != "0"
+				})
+			}}
+			half := len(data) / 2
+			if err := r.Read(t.Context(), source.PartData, io.MultiReader(bytes.NewReader(data[:half]), waits, bytes.NewReader(data[half:]))); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Read(t.Context(), source.PartDatabase, bytes.NewReader(b.parts[source.PartDatabase])); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			after := fingerprint(t, s.Database())
+			delete(after.Tables, "fencepost.attempt")
+			for _, difference := range pgtest.Diff(pgtest.Print{Tables: before.Tables, Objects: before.Objects}, pgtest.Print{Tables: after.Tables, Objects: after.Objects}) {
+				t.Error(difference)
+			}
+		})
+	}
+}
+
+// onceRead is an empty stream that does something when it is read.
+type onceRead struct {
+	do   func()
+	once sync.Once
+}
+
+func (o *onceRead) Read([]byte) (int, error) {
+	o.once.Do(o.do)
+	return 0, io.EOF
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,10 +20,15 @@ type session struct {
 	at address
 }
 
-// resetSession lifts every time-out that a role, a database or the server may set, known to this version or not, and
-// keeps foreign schemas out of our queries.
+// timeouts are those that a role, a database or the server may set, known to this version or not.
+const timeouts = `('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
+
+// resetSession lifts them, and keeps foreign schemas out of our queries.
 const resetSession = `SELECT set_config(name, CASE name WHEN 'search_path' THEN 'pg_catalog' ELSE '0' END, false) FROM pg_catalog.pg_settings
-	WHERE name IN ('search_path', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
+	WHERE name = 'search_path' OR name IN ` + timeouts
+
+// liftedOptions lifts in a child those that are set.
+const liftedOptions = `SELECT coalesce(string_agg('-c ' || name || '=0', ' ' ORDER BY name), '') FROM pg_catalog.pg_settings WHERE reset_val <> '0' AND name IN ` + timeouts
 
 // connect opens a session that is tagged with the attempt, on the first server of the DSN that answers. The caller closes it.
 func (s *Source) connect(ctx context.Context, a source.Attempt, database string) (*session, error) {
@@ -50,9 +56,24 @@ func (s *Source) open(ctx context.Context, at address, c *pgx.ConnConfig) (*sess
 	if err != nil {
 		return nil, err
 	}
-	if _, err = conn.Exec(ctx, resetSession); err != nil {
+	var lifted string
+	if _, err = conn.Exec(ctx, resetSession); err == nil {
+		err = conn.QueryRow(ctx, liftedOptions).Scan(&lifted)
+	}
+	if early, ok := errors.AsType[*pgconn.PgError](err); ok && early.Code == "57014" && c.RuntimeParams["statement_timeout"] == "" {
+		closeConn(conn) // the limit is so short that it ended what was to lift it; poolers take none along, so not at once
+		c.RuntimeParams["statement_timeout"] = "0"
+		return s.open(ctx, at, c)
+	}
+	if err != nil {
 		closeConn(conn)
 		return nil, err
+	}
+	if early := c.RuntimeParams["statement_timeout"]; early != "" { // which the server takes for this session's default
+		lifted = strings.TrimSpace("-c statement_timeout=" + early + " " + lifted)
+	}
+	if lifted != "" {
+		s.where.limits.Store(&lifted)
 	}
 	return &session{conn, at}, nil
 }
