@@ -51,31 +51,37 @@ func (s *Source) connectAt(ctx context.Context, a source.Attempt, at address, da
 	return s.open(ctx, at, s.where.config(at, database, tag(a)))
 }
 
+// open connects and lifts the time-outs. Where one is so short that it ends what is to lift it, the connection begins
+// without: not at once, since poolers take no such wish along.
 func (s *Source) open(ctx context.Context, at address, c *pgx.ConnConfig) (*session, error) {
-	conn, err := pgx.ConnectConfig(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	var lifted string
-	if _, err = conn.Exec(ctx, resetSession); err == nil {
-		err = conn.QueryRow(ctx, liftedOptions).Scan(&lifted)
-	}
-	if early, ok := errors.AsType[*pgconn.PgError](err); ok && early.Code == "57014" && c.RuntimeParams["statement_timeout"] == "" {
-		closeConn(conn) // the limit is so short that it ended what was to lift it; poolers take none along, so not at once
-		c.RuntimeParams["statement_timeout"] = "0"
-		return s.open(ctx, at, c)
+	const limit = "statement_timeout"
+	conn, lifted, err := lift(ctx, c)
+	if early, ok := errors.AsType[*pgconn.PgError](err); ok && early.Code == "57014" {
+		c.RuntimeParams[limit] = "0"
+		conn, lifted, err = lift(ctx, c)
+		lifted = strings.TrimSpace("-c " + limit + "=0 " + lifted) // which the server took for that session's default
 	}
 	if err != nil {
-		closeConn(conn)
 		return nil, err
-	}
-	if early := c.RuntimeParams["statement_timeout"]; early != "" { // which the server takes for this session's default
-		lifted = strings.TrimSpace("-c statement_timeout=" + early + " " + lifted)
 	}
 	if lifted != "" {
 		s.where.limits.Store(&lifted)
 	}
 	return &session{conn, at}, nil
+}
+
+// lift connects, and returns the options with which children lift the time-outs that are set.
+func lift(ctx context.Context, c *pgx.ConnConfig) (conn *pgx.Conn, options string, err error) {
+	if conn, err = pgx.ConnectConfig(ctx, c); err != nil {
+		return nil, "", err
+	}
+	if _, err = conn.Exec(ctx, resetSession); err == nil {
+		err = conn.QueryRow(ctx, liftedOptions).Scan(&options)
+	}
+	if err != nil {
+		closeConn(conn)
+	}
+	return conn, options, err
 }
 
 // close ends the session politely, whatever became of the caller's context.
