@@ -140,7 +140,7 @@ func (p *Planner) PlanBackup(ctx context.Context, r BackupRequest) (ledger.Task,
 	if err := jobs(r.Dump.Jobs); err != nil {
 		return ledger.Task{}, err
 	}
-	if c, ok := p.cfg.Catalog.Sources[r.Database].(source.Checker); ok {
+	if c, ok := p.conf().Catalog.Sources[r.Database].(source.Checker); ok {
 		if err := c.CheckOptions(r.Dump); err != nil {
 			return ledger.Task{}, &RequestError{Field: "options", Problem: err.Error(), Hint: "see what can be chosen of a database, and leave out what does not fit"}
 		}
