@@ -21,7 +21,7 @@ help: ## List the targets, one sentence each.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: deps
-deps: ## Install PostgreSQL 15, zstd, gzip, age, iproute2 and chromium when they are missing, build the S3 server of the tests, or say exactly what to install.
+deps: ## Install PostgreSQL 15, zstd, gzip, age, iproute2, iptables and chromium when they are missing, build the S3 server of the tests, or say exactly what to install.
 	@.ci/deps
 
 .PHONY: build
