@@ -6,12 +6,14 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,32 +85,36 @@ func openTask(b *webtest.Browser) string {
 // live notes that the page is not to be loaded again, and stayed tells whether it was not.
 const live, stayed = "window.stays = true; true", "window.stays === true"
 
-// TestPageOfAGroup is an operator's hour with the page of a real group: they log in, back up, see the bar move, cancel, back up
+// TestPageOfAGroup is an hour with the page of a real group: an admin logs in and adds a storage and a database; an operator backs up, see the bar move, cancel, back up
 // again, watch the node die that was at it and the time line appear, see the backup complete on another one, and restore it.
 // A viewer sees the same and can change none of it.
 func TestPageOfAGroup(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, bulk("goods", 4))
+	dsn, books := database(t, bulk("goods", 4)), database(t, bulk("titles", 4))
 	c := newCluster(t, options{nodes: 3, port: true, dsns: map[string]string{"shop": dsn}, extra: slowly})
 	c.browsable()
 	c.up()
-	for name, role := range map[string]api.Role{"ann": api.RoleOperator, "vic": api.RoleViewer} {
+	for name, role := range map[string]api.Role{"ada": api.RoleAdmin, "ann": api.RoleOperator, "vic": api.RoleViewer} {
 		if _, err := c.client("n1").AddUser(c.ctx, api.AddUser{Name: name, Role: role, Password: pagePassword}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b := webtest.Open(t)
 	b.Wide(1280)
+	logIn(b, c.site("n1"), "ada")
+	c.addsByPage(b, books)
+	b.Click("form[action='/log-out'] button")
+	b.AwaitText("There is no first password")
 	logIn(b, c.site("n1"), "ann")
 	b.Shot("live-overview")
 
-	backUp := func() string {
-		b.Click("#menu a[href='/backups']")
-		b.Click("details summary")
-		b.Click("form[action='/backups'][method=post] button")
+	backUp := func(database string) string {
+		b.Click("#menu a[href='/databases']")
+		b.Click("a[href='/databases/" + database + "']")
+		b.Click("form[action='/backups'] button")
 		return openTask(b)
 	}
-	first := backUp()
+	first := backUp("books")
 	b.Await(`document.querySelector("progress") && document.querySelector("progress").value > 0`)
 	webtest.Eval[bool](b, live)
 	was := webtest.Eval[float64](b, `document.querySelector("progress").value`)
@@ -120,7 +126,7 @@ func TestPageOfAGroup(t *testing.T) {
 	b.Click("form[action$='/cancel'] button")
 	b.Await(`document.querySelector(".chip").textContent === "cancelled"`)
 
-	second := backUp()
+	second := backUp("shop")
 	owner := c.reaches("n1", second, "uploading", sent).Node
 	by := c.survivor(owner)
 	b.Go(c.site(by) + "/recoveries") // the session is the group's, so it is the other node's, too
@@ -164,6 +170,36 @@ func TestPageOfAGroup(t *testing.T) {
 	b.AwaitText("There is no first password")
 	logIn(b, c.site(by), "vic")
 	c.changesNothing(b, by, []string{"/", "/backups", "/backups/" + done.Backup, "/tasks/" + first, "/schedules", "/databases/shop", "/storages", "/components", "/members"})
+}
+
+// addsByPage adds a storage and a database to the whole group, as an admin; the connection is in a file, as a secret has to be.
+func (c *cluster) addsByPage(b *webtest.Browser, dsn string) {
+	c.t.Helper()
+	reference, shelf := filepath.Join(c.dir, "books.dsn"), filepath.Join(c.dir, "c")
+	if err := errors.Join(os.WriteFile(reference, []byte(dsn), 0o600), os.Mkdir(shelf, 0o700)); err != nil {
+		c.t.Fatal(err)
+	}
+	b.Click("#menu a[href='/setup']")
+	b.Click("a[href='/setup/storage']")
+	b.Type("#name", "c")
+	b.Type("#f-path", shelf)
+	b.Click("main form button")
+	b.AwaitText("The group works with it from now on.")
+	b.Click("a[href='/setup/database']")
+	b.Type("#name", "books")
+	b.Type("#f-dsn", dsn)
+	b.Click("main form button")
+	b.Await(`document.querySelector("[role=alert]").textContent.includes("password")`)
+	b.Type("#f-dsn", "file:"+reference)
+	b.Click("main form button")
+	b.AwaitText("The group works with it from now on.")
+	b.Shot("live-setup")
+	for _, name := range c.names {
+		c.until(name+" knows the database", func() bool {
+			list, err := c.client(name).Databases(c.ctx)
+			return err == nil && slices.ContainsFunc(list, func(d api.Database) bool { return d.Name == "books" })
+		})
+	}
 }
 
 // changesNothing looks at pages as a viewer: there is no form on them but the searches and the log-out, and one that is made

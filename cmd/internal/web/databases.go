@@ -44,7 +44,7 @@ func database(v *visit) (any, error) {
 	}
 	i := slices.IndexFunc(o.Databases, func(d api.DatabaseState) bool { return d.Name == name })
 	if i < 0 {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no such database, and no backup of one", Hint: "databases come from the section databases of each node's configuration"}
+		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no such database, and no backup of one", Hint: "the page Group says which there are"}
 	}
 	d := databaseData{DatabaseState: o.Databases[i], May: v.may(api.RoleOperator)}
 	for _, s := range o.Storages {

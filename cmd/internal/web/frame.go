@@ -65,6 +65,7 @@ var said = map[string]string{
 	"pause": "The component claims nothing new.", "resume": "The component claims again.", "tick": "A tick was begun.",
 	"free": "The claim has ended; its item is free.", "quarantine": "The claim has ended; its item is set aside.",
 	"drain": "The node begins nothing new.", "undrain": "The node works again.", "retry": "Everybody may try again.", "drop": "The recovery has ended.",
+	"setting": "The group works with it from now on.", "removesetting": "It is removed; backups stay.", "look": "The server is asked.", "forget": "Nothing more is expected of it; its backups stay.",
 	"user": "The user is changed.", "adduser": "The user may log in.", "removeuser": "The user is gone.", "removetoken": "The token is worth nothing any more.",
 }
 

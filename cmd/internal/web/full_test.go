@@ -76,6 +76,15 @@ func fullSample() *sample {
 		Storages:  []api.StorageUsage{{Storage: "near", Bytes: 71 << 30, Backups: 44, PerDay: 900 << 20, Free: &free, Full: ago(-900 * 24 * time.Hour)}, {Storage: "far", Bytes: 68 << 30, Backups: 41}},
 		Databases: []api.DatabaseUsage{{Database: "warehouse", Bytes: 90 << 30, Copies: 30, PerDay: 700 << 20}, {Database: "shop", Bytes: 12 << 30, Copies: 55}},
 	}
+	s.settings = []api.Setting{
+		{Kind: "database", Name: "shop", Spec: []byte(`{"name":"shop","dsn":"file:/etc/fencepost/shop.dsn","needs":["eu","big"],"rpo":"26h","yield":"never"}`)},
+		{Kind: "retention", Name: "shop", Spec: []byte(`{"database":"shop","last":3,"daily":7}`)},
+		{Kind: "schedule", Name: "nightly", Spec: []byte(`{"name":"nightly","database":"shop","cron":"0 2 * * *","zone":"Europe/Paris","disabled":true}`)},
+		{Kind: "server", Name: "pg1", Spec: []byte(`{"name":"pg1","dsn":"file:/etc/fencepost/pg1.dsn","max_dumps":2}`)},
+		{Kind: "storage", Name: "cloud", Spec: []byte(`{"name":"cloud","kind":"s3","endpoint":"https://s3.example.org","bucket":"backups","access_key":"env:ACCESS","secret_key":"file:/etc/fencepost/s3.key"}`)},
+	}
+	s.servers = []api.Server{{Name: "pg1", Looked: ago(20 * time.Minute), By: "n2", Databases: []api.FoundDatabase{{Name: "pg1.books", DBName: "books", Since: now}, {Name: "pg1.old", DBName: "old", Since: now, Gone: ago(time.Hour)}}}}
+	s.databases = []api.Database{{Name: "shop", From: api.FromSettings, Schedules: []string{"nightly"}, Retained: true}, {Name: "pg1.old", From: api.FromServer, Server: "pg1", Gone: ago(time.Hour)}, {Name: "warehouse", From: api.FromFile}}
 	return s
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,9 @@ type sample struct {
 	claims    []api.Claim
 	parts     []api.Component
 	prune     api.Prune
+	settings  []api.Setting
+	servers   []api.Server
+	databases []api.Database
 	usage     api.Usage
 
 	mu     sync.Mutex
@@ -46,7 +50,7 @@ func (s *sample) changes() []string {
 func (s *sample) backend() admin.Backend {
 	return admin.Backend{
 		Members: s, Recoveries: s, Operator: s, Drains: s, Keyring: s, Notifier: s, Reloader: s, Usage: s, Tasks: s, Backups: s, Requests: s, Keeping: s,
-		Storages: s, Recurring: s, Autonomous: s, Watch: func(context.Context) <-chan struct{} { return make(chan struct{}) },
+		Storages: s, Recurring: s, Autonomous: s, Settings: s, Watch: func(context.Context) <-chan struct{} { return make(chan struct{}) },
 	}
 }
 
@@ -246,3 +250,33 @@ func (s *sample) Reload(context.Context) (api.Reload, error) {
 	return api.Reload{File: "/etc/fencepost/n1.yaml", Applied: []string{"log.level"}, Restart: []string{"raft.voters"}}, nil
 }
 func (s *sample) Usage(context.Context) (api.Usage, error) { return s.usage, nil }
+
+func (s *sample) Settings(context.Context) (api.Settings, error) {
+	return api.Settings{Version: 7, Settings: s.settings}, nil
+}
+func (s *sample) PlanSettings(context.Context, api.ApplySettings) (api.AppliedSettings, error) {
+	return api.AppliedSettings{}, nil
+}
+func (s *sample) ApplySettings(_ context.Context, r api.ApplySettings) (api.AppliedSettings, error) {
+	for _, x := range r.Settings {
+		if strings.Contains(string(x.Spec), "hush") {
+			return api.AppliedSettings{}, &api.Error{Code: api.CodeUsage, Message: "database " + x.Name + ": dsn: holds a password", Hint: "put it into a file of its own"}
+		}
+		s.done("setting.set " + x.Kind + " " + x.Name + " " + string(x.Spec))
+	}
+	return api.AppliedSettings{}, nil
+}
+func (s *sample) RemoveSetting(_ context.Context, kind, name string) (api.AppliedSettings, error) {
+	s.done("setting.remove " + kind + " " + name)
+	return api.AppliedSettings{}, nil
+}
+func (s *sample) Servers(context.Context) ([]api.Server, error) { return s.servers, nil }
+func (s *sample) LookAtServer(_ context.Context, name string) (api.Server, error) {
+	s.done("server.look " + name)
+	return api.Server{Name: name}, nil
+}
+func (s *sample) Databases(context.Context) ([]api.Database, error) { return s.databases, nil }
+func (s *sample) ForgetDatabase(_ context.Context, name string) error {
+	s.done("database.forget " + name)
+	return nil
+}

@@ -83,7 +83,10 @@ func serve(t testing.TB, s *sample) *served {
 func (s *served) fill(path string) string {
 	part := map[string]string{"{$}": "", "{component}": "backup", "{run}": deadRun, "{node}": "n2"}
 	part["{id}"], part["{name}"] = "t1", "shop"
+	part["{kind}"] = "database"
 	switch {
+	case strings.HasPrefix(path, "/servers/"):
+		part["{name}"] = "pg1"
 	case strings.HasPrefix(path, "/backups/"):
 		part["{id}"] = "b1"
 	case strings.HasPrefix(path, "/settings/tokens/"):

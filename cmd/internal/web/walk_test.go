@@ -34,6 +34,9 @@ func form(d Deed) url.Values {
 	for name, value := range good[d.Action] {
 		out[name] = value
 	}
+	if d.Path == "/setup/{kind}" {
+		out.Set("name", "books")
+	}
 	if strings.HasSuffix(d.Path, "/role") {
 		out.Set("role", "viewer")
 	}

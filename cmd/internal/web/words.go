@@ -21,7 +21,7 @@ func (s *Site) words() template.FuncMap {
 		"size": size, "took": took, "tone": tone, "percent": percent, "id": short, "join": func(list []string) string { return strings.Join(list, ", ") },
 		"segment": url.PathEscape, "key": drawKey, "dict": dict, "json": pretty,
 		"clock": func(t time.Time) string { return t.UTC().Format("15:04:05") }, "millis": func(t *time.Time) string { return t.UTC().Format("15:04:05.000 UTC") },
-		"raise": func(y int) int { return y - 34 }, "lower": func(y int) int { return y + 17 }, "scanned": func() int { return scanned },
+		"raise": func(y int) int { return y - 34 }, "lower": func(y int) int { return y + 17 }, "said": shown, "scanned": func() int { return scanned },
 		"plural": plural,
 	}
 }
