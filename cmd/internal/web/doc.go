@@ -7,7 +7,7 @@
 // handler of package admin in the process, in the name of who asks. So there is one place where roles, form tokens, the audit
 // trail and the meaning of an action are settled, and it is not here.
 //
-//   - Views are what is shown (GET), deeds what is done (POST); both are in tables (views.go, deeds.go), which the mux is made
+//   - Views are what is shown (GET), deeds what is done (POST); both are in tables (Views, Deeds), which the mux is made
 //     of and the tests walk. A deed names the route of the API that carries it out.
 //   - A deed that worked leads on to a page that shows what became of it (303), so that a reload repeats nothing; forms that
 //     make something carry a key, so that pressing twice makes it once. One that did not work shows its form again, filled as
