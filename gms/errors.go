@@ -41,7 +41,7 @@ var (
 	ErrOtherHome = errors.New("node is on record with another home")
 	// ErrOlderHome: the home holds less of the log than the group knows it to have held: it was restored from a copy.
 	ErrOlderHome = errors.New("home is older than the group's record of it")
-	// ErrHomeInUse: another process holds the home.
+	// ErrHomeInUse: another process holds the home, and went on for three seconds.
 	ErrHomeInUse = errors.New("home is in use")
 	// ErrOtherGroup: the home, or the member that answered, belongs to another group.
 	ErrOtherGroup = errors.New("belongs to another group")

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // homeDir is a node's local directory: who the node is, and where its log lies.
@@ -38,6 +39,23 @@ type groupFile struct {
 
 const groupFileVersion = 1
 
+// lockWait is how long a home that is in use is waited for. A run that was killed has its lock until the last process has
+// ended that was made of it, and a child that is being started has it until it runs a program of its own: who starts a node
+// again at once may come before that.
+const (
+	lockWait  = 3 * time.Second
+	lockPause = 20 * time.Millisecond
+)
+
+func awaitLock(path string) (*os.File, error) {
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockPause) {
+		f, err := lockFile(path)
+		if !errors.Is(err, ErrHomeInUse) || !time.Now().Before(end) {
+			return f, err
+		}
+	}
+}
+
 func openHome(dir, group string) (*homeDir, groupFile, error) {
 	fail := func(err error) (*homeDir, groupFile, error) {
 		return nil, groupFile{}, fmt.Errorf("open home %s: %w", dir, err)
@@ -45,7 +63,7 @@ func openHome(dir, group string) (*homeDir, groupFile, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "raft"), 0o700); err != nil {
 		return fail(err)
 	}
-	lock, err := lockFile(filepath.Join(dir, "lock"))
+	lock, err := awaitLock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return fail(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func mustOpenHome(t *testing.T, dir string) *homeDir {
@@ -50,20 +52,36 @@ func TestHomesAreDifferent(t *testing.T) {
 }
 
 func TestHomeHasOneProcess(t *testing.T) {
-	dir := t.TempDir()
-	h := mustOpenHome(t, dir)
-	_, _, err := openHome(dir, "test")
-	if !errors.Is(err, ErrHomeInUse) {
-		t.Errorf("second opening: %v", err)
-	}
-	var hint interface{ Hint() string }
-	if !errors.As(err, &hint) || hint.Hint() == "" {
-		t.Errorf("no remedy in %v", err)
-	}
-	if err := h.close(); err != nil {
-		t.Fatal(err)
-	}
-	mustOpenHome(t, dir).close()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		h := mustOpenHome(t, dir)
+		_, _, err := openHome(dir, "test")
+		if !errors.Is(err, ErrHomeInUse) {
+			t.Errorf("second opening: %v", err)
+		}
+		var hint interface{ Hint() string }
+		if !errors.As(err, &hint) || hint.Hint() == "" {
+			t.Errorf("no remedy in %v", err)
+		}
+		if err := h.close(); err != nil {
+			t.Fatal(err)
+		}
+		mustOpenHome(t, dir).close()
+	})
+}
+
+// Who starts a node again at once, after its last run was killed, waits for what is left of that run.
+func TestHomeIsGivenUpALittleLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		h := mustOpenHome(t, dir)
+		time.AfterFunc(lockWait-lockPause, func() { _ = h.close() })
+		begun := time.Now()
+		mustOpenHome(t, dir).close()
+		if took := time.Since(begun); took > lockWait {
+			t.Errorf("it took %v", took)
+		}
+	})
 }
 
 func TestHomesThatAreRefused(t *testing.T) {
