@@ -125,8 +125,8 @@ type Config struct {
 	// NoRefused switches evidence "refused" off while this node leads: only silence, or its warden's word, closes a run that
 	// dies. Set it alike on all nodes.
 	NoRefused bool
-	// Floor gives the highest position or token that any ledger, storage or home is known to have seen, asked once, when a
-	// group is formed; the group's numbers begin above it and above the present time in microseconds. Nil: only the time.
+	// Floor gives the highest position or token that any ledger, storage or home is known to have seen, asked when a group is
+	// formed and by Rebase; the group's numbers then go on above it and above the present time in microseconds. Nil: only the time.
 	Floor func(ctx context.Context) (uint64, error)
 	// ResumeFrom is the version of the last view that this host has handled the signals of, before its process was started
 	// again; 0: none. The first run is then told of what happened since (joins, failures, departures) instead of the members

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -142,14 +141,10 @@ func (g *Group) form(ctx context.Context) error {
 	if formed {
 		return nil
 	}
-	base := uint64(time.Now().UnixMicro())
-	if g.cfg.Floor != nil {
-		floor, err := g.cfg.Floor(ctx)
-		if err != nil {
-			g.log.Warn("gms: group not formed yet: the highest number given out so far is not known", "error", err)
-			return fmt.Errorf("look for the highest number given out so far: %w", err)
-		}
-		base = max(base, floor)
+	base, err := g.floor(ctx)
+	if err != nil {
+		g.log.Warn("gms: group not formed yet: the highest number given out so far is not known", "error", err)
+		return err
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails

@@ -25,6 +25,9 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrUnavailable: the ledger cannot be reached or has no quorum. The outcome of a write is unknown: read again.
 	ErrUnavailable = errors.New("ledger is unavailable")
+	// ErrAhead: the ledger has seen a higher number than the group has given out: the group was rolled back, or another one
+	// writes here too. Nothing is begun until a person had the group's numbers raised. It comes together with ErrUnavailable.
+	ErrAhead = errors.New("ledger is ahead of the group")
 )
 
 // TaskType says what a task does.

@@ -18,6 +18,9 @@ var (
 	ErrForeign = errors.New("storage belongs to another cluster")
 	// ErrOther: the storage is the cluster's own, but not the one that is meant: the same path on another disk or node.
 	ErrOther = errors.New("not the storage that the group knows under this name")
+	// ErrAhead: the storage has seen a higher number than the group has given out: the group was rolled back, or another one
+	// of the same id uses the storage too. CheckHigh answers it.
+	ErrAhead = errors.New("storage is ahead of the group")
 )
 
 const (
@@ -104,6 +107,15 @@ func RaiseHigh(ctx context.Context, s Storage, cluster string, high uint64) (Own
 		return o, fmt.Errorf("raise highest number to %d: %w", high, err)
 	}
 	return o, nil
+}
+
+// CheckHigh compares the highest number of an owner object with the highest that the group has given out, or announced:
+// ErrAhead when the storage has seen more. known must have been learnt after the object was read.
+func CheckHigh(o Owner, known uint64) error {
+	if o.High <= known {
+		return nil
+	}
+	return fmt.Errorf("%w: it has seen number %d, the group has given out none above %d", ErrAhead, o.High, known)
 }
 
 // update applies change to the owner object until no other writer comes between. An unchanged owner is not written.

@@ -34,6 +34,8 @@ type Operator interface {
 	LowerFence(ctx context.Context, f api.LowerFence) (api.Fence, error)
 	ForgetNode(ctx context.Context, n api.NodeName) (api.Node, error)
 	ReplaceNode(ctx context.Context, n api.NodeName) (api.Node, error)
+	// Rebase may look at every storage, and take as long as that does.
+	Rebase(ctx context.Context, r api.Rebase) (api.Numbers, error)
 }
 
 // Drains has nodes do nothing, before they are stopped.

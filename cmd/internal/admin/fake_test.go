@@ -238,6 +238,10 @@ func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) 
 	return api.Node{Node: n.Node, State: api.NodeReplaceable}, f.err
 }
 
+func (f *fake) Rebase(_ context.Context, r api.Rebase) (api.Numbers, error) {
+	return api.Numbers{Base: r.Above + 1, Position: r.Above + 2, Token: r.Above + 1, Before: 5}, f.err
+}
+
 func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error) {
 	if w.Force {
 		return api.Fence{Component: w.Component, Node: w.Node, Token: w.Token, State: api.FenceAppointed, Problem: w.Why}, f.err

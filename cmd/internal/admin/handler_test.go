@@ -84,6 +84,8 @@ func TestRoutes(t *testing.T) {
 	check("forget", forgotten, err, api.Node{Node: "n3", State: api.NodeForgotten})
 	replaced, err := c.ReplaceNode(ctx, api.NodeName{Node: "n3"})
 	check("replace", replaced, err, api.Node{Node: "n3", State: api.NodeReplaceable})
+	numbers, err := c.Rebase(ctx, api.Rebase{Above: 8, Why: "rolled back"})
+	check("rebase", numbers, err, api.Numbers{Base: 9, Position: 10, Token: 9, Before: 5})
 	draining, err := c.DrainNode(ctx, api.NodeName{Node: "n/3"})
 	check("drain", draining.Node+" "+draining.State, err, "n/3 draining")
 	drained, err := c.Drain(ctx, "n/3")
@@ -114,9 +116,10 @@ func TestDecisionsNameWhatTheyMean(t *testing.T) {
 			_, err := c.DropRecovery(ctx, api.DropRecovery{RecoveryName: api.RecoveryName{Component: "backup"}})
 			return err
 		},
-		"why":   func() error { _, err := c.DropRecovery(ctx, api.DropRecovery{RecoveryName: name}); return err },
-		"node":  func() error { _, err := c.RaiseFence(ctx, api.FenceName{Component: "backup"}); return err },
-		"token": func() error { _, err := c.LowerFence(ctx, api.LowerFence{FenceName: fence, Force: true}); return err },
+		"why":    func() error { _, err := c.DropRecovery(ctx, api.DropRecovery{RecoveryName: name}); return err },
+		"no why": func() error { _, err := c.Rebase(ctx, api.Rebase{Above: 8}); return err },
+		"node":   func() error { _, err := c.RaiseFence(ctx, api.FenceName{Component: "backup"}); return err },
+		"token":  func() error { _, err := c.LowerFence(ctx, api.LowerFence{FenceName: fence, Force: true}); return err },
 	} {
 		var e *api.Error
 		if err := do(); !errors.As(err, &e) || e.Code != api.CodeUsage || !strings.Contains(e.Message, what) {

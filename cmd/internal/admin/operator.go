@@ -60,3 +60,10 @@ func (h *handler) replaceNode(r *http.Request, want api.NodeName) (api.Node, err
 	}
 	return h.Operator.ReplaceNode(r.Context(), want)
 }
+
+func (h *handler) rebase(r *http.Request, want api.Rebase) (api.Numbers, error) {
+	if err := missing("why", want.Why); err != nil {
+		return api.Numbers{}, err
+	}
+	return h.Operator.Rebase(r.Context(), want)
+}

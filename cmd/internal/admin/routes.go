@@ -30,6 +30,7 @@ func (h *handler) ofGroup() []Route {
 		post(h, api.RoleAdmin, api.PathFences+"/lower", "fence.lower", "Lower a fence, or take it from its holder.", h.lowerFence),
 		post(h, api.RoleAdmin, api.PathNodes+"/forget", "node.forget", "Remove a node for good.", h.forgetNode),
 		post(h, api.RoleAdmin, api.PathNodes+"/replace", "node.replace", "Let a node come back with another home, once.", h.replaceNode),
+		post(h, api.RoleAdmin, api.PathRebase, "group.rebase", "Have positions and tokens go on above all that were ever given out.", h.rebase),
 	}
 }
 

@@ -86,6 +86,7 @@ var bodies = map[string]string{
 	"node.undrain":     `{"node":"n3"}`,
 	"node.forget":      `{"node":"n3"}`,
 	"node.replace":     `{"node":"n3"}`,
+	"group.rebase":     `{"why":"rolled back"}`,
 	"backup.create":    `{"database":"shop"}`,
 	"restore.create":   `{"target":"copy"}`,
 	"restore.preview":  `{"database":"shop"}`,

@@ -21,6 +21,7 @@ const (
 	PathView       = "/api/v1/view"
 	PathFences     = "/api/v1/fences"
 	PathNodes      = "/api/v1/nodes"
+	PathRebase     = "/api/v1/group/rebase"
 	PathRecoveries = "/api/v1/recoveries"
 	PathTasks      = "/api/v1/tasks"
 	PathBackups    = "/api/v1/backups"
@@ -125,6 +126,11 @@ func (c *Client) LowerFence(ctx context.Context, f LowerFence) (Fence, error) {
 // ForgetNode removes a node for good; its run must be closed and recovered.
 func (c *Client) ForgetNode(ctx context.Context, n NodeName) (Node, error) {
 	return post[Node](ctx, c, PathNodes+"/forget", n)
+}
+
+// Rebase has the group's numbers go on above everything that is known to have been given out.
+func (c *Client) Rebase(ctx context.Context, r Rebase) (Numbers, error) {
+	return post[Numbers](ctx, c, PathRebase, r)
 }
 
 // ReplaceNode lets a node come back with another home, once.

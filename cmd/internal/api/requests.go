@@ -145,6 +145,12 @@ type NodeName struct {
 	Node string `json:"node"`
 }
 
+// Rebase has the group's numbers go on above everything that is known to have been given out.
+type Rebase struct {
+	Above uint64 `json:"above,omitempty"` // and above this one
+	Why   string `json:"why"`             // one sentence, kept in the log
+}
+
 func setBool(q url.Values, key string, value bool) {
 	if value {
 		q.Set(key, "true")

@@ -236,3 +236,11 @@ type Copy struct {
 	Bytes   int64  `json:"bytes"`
 	Error   string `json:"error,omitempty"`
 }
+
+// Numbers are how far the group's positions and tokens have come.
+type Numbers struct {
+	Base     uint64 `json:"base"`     // positions are above it
+	Position uint64 `json:"position"` // of the last entry of the log
+	Token    uint64 `json:"token"`    // last one that was granted
+	Before   uint64 `json:"before"`   // the highest of both, before they were raised
+}

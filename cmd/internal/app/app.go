@@ -83,6 +83,7 @@ type work struct {
 	stores  func() map[string]storage.Storage // guarded
 	planner *pipeline.Planner
 	worker  *pipeline.Worker
+	numbers *raiser
 
 	bridge *bridge
 	items  component.Items
@@ -287,6 +288,7 @@ func (a *App) join(ctx context.Context) error {
 	a.mu.Lock()
 	a.work = w
 	a.mu.Unlock()
+	a.joining.Go(func() { a.checkOwners(ctx) }) // what is wrong with them is not to be looked for a minute long
 	return a.awaitFences(ctx)
 }
 
@@ -344,9 +346,9 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	high := &raiser{cluster: a.group.ClusterID, storages: func() map[string]storage.Storage { return a.outfitNow().storages }}
+	high := &raiser{cluster: a.group.ClusterID, counter: groupCounter{a.group}, storages: func() map[string]storage.Storage { return a.outfitNow().storages }, ledger: ledgerAhead(led)}
 	c := a.cfg
-	w := &work{ledger: led, stores: a.storesNow, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
+	w := &work{ledger: led, numbers: high, stores: a.storesNow, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
 	if w.items, err = itemsOf(led, func() string { _, run := a.group.Self(); return run }); err != nil {
 		return nil, nil, err
 	}

@@ -75,7 +75,7 @@ func (a *App) databaseLedger() (ledgerdb.Config, error) {
 	}
 	g := groupOfLedger{a.group}
 	return ledgerdb.Config{
-		DSN: dsn, Cluster: a.group.ClusterID(), Check: g.stands, Mark: g.mark,
+		DSN: dsn, Cluster: a.group.ClusterID(), Check: g.stands, Mark: g.mark, Reached: g.reached,
 		Marked: func(ctx context.Context, token uint64) {
 			if err := g.raise(ctx, token); err != nil {
 				a.log.Warn("app: the group's mark of the ledger was not raised; the next result raises it", "token", token, "error", err)
@@ -124,6 +124,13 @@ func (l groupOfLedger) stands(ctx context.Context, g ledger.Guard) error {
 		return fmt.Errorf("%w (%w)", ledger.ErrFenced, err)
 	}
 	return fmt.Errorf("ask the group: %w: %w", ledger.ErrUnavailable, err)
+}
+
+// reached is the last token that the group has granted. Positions are no measure: they may grow faster, and a ledger knows
+// tokens only.
+func (l groupOfLedger) reached(ctx context.Context) (uint64, error) {
+	n, err := l.g.Numbers(ctx)
+	return n.Token, err
 }
 
 // markRecord is what the group keeps of its ledger: the highest token whose result it is known to hold. A ledger that

@@ -8,12 +8,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/pipeline/ledger"
+	ledgerdb "github.com/fencepost/fencepost/pipeline/ledger/postgres"
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
 
@@ -50,6 +51,11 @@ func addStorages(ctx context.Context, g *gms.Group, all map[string]storage.Stora
 // misplaced tells whether err says that what is there is not the storage that is meant.
 func misplaced(err error) bool {
 	return errors.Is(err, storage.ErrForeign) || errors.Is(err, storage.ErrNoOwner) || errors.Is(err, storage.ErrOther) || errors.Is(err, storage.ErrPermanent)
+}
+
+// isAhead tells whether err says that what is there has seen a higher number than the group has given out.
+func isAhead(err error) bool {
+	return errors.Is(err, storage.ErrAhead) || errors.Is(err, ledger.ErrAhead)
 }
 
 // addStorage returns the id under which the group knows the storage, also with an error, when it knows one.
@@ -103,18 +109,27 @@ func (a *App) checkOwners(ctx context.Context) {
 		return
 	}
 	found := lookAtStorages(ctx, w.stores())
+	ahead, err := w.numbers.look(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if err := found[name]; misplaced(err) {
-			errs = append(errs, fmt.Errorf("storage %s: %w", name, err))
+	if err != nil {
+		a.log.Debug("app: the group's numbers were not compared with those that storages have seen", "error", err)
+	}
+	wrong := make(map[string]error)
+	for name, err := range ahead {
+		if wrong[name] = err; name != "" && found[name] == nil {
+			found[name] = err
 		}
 	}
-	err := errors.Join(errs...)
+	for name, err := range found {
+		if misplaced(err) {
+			wrong[name] = err
+		}
+	}
+	err = all(wrong)
 	if err != nil && (before == nil || before.Error() != err.Error()) {
-		a.log.Error("app: a storage is not the one that the group knows: nothing is read or written there", "error", err, "hint", HintOf(err, ""))
+		a.log.Error("app: a storage or the ledger is not as the group knows it: nothing is begun there", "error", err, "hint", HintOf(err, ""))
 	}
 	a.mu.Lock()
 	a.strange = err
@@ -163,7 +178,7 @@ func shelvesOf(found map[string]error, before map[string]api.StorageState, now t
 		if err != nil {
 			s.State, s.Problem, s.Hint = "away", err.Error(), HintOf(err, "")
 		}
-		if misplaced(err) {
+		if misplaced(err) || isAhead(err) {
 			s.State = shelfStrange
 		}
 		if s.Since = before[name].Since; before[name].State != s.State || s.Since == nil {
@@ -180,43 +195,10 @@ func storageHint(err error) error {
 		return hint(err, "choose another path: what lies there belongs to another group; if that is no more, see fencepost storage adopt")
 	case errors.Is(err, storage.ErrNoOwner):
 		return hint(err, "is it mounted? the group has used it before, so an empty folder is not taken for it")
+	case errors.Is(err, storage.ErrAhead):
+		return hint(err, ledgerdb.Rebase)
 	case errors.Is(err, storage.ErrOther):
 		return hint(err, "a folder that is not shared by all nodes is a storage of its own on each: give it a name of its own")
 	}
 	return err
-}
-
-// raiser keeps the highest number of each storage's owner object above every token that is used, so that a group which
-// is made anew begins above them. It writes once for many tokens.
-type raiser struct {
-	cluster  func() string
-	storages func() map[string]storage.Storage
-
-	mu     sync.Mutex
-	raised uint64
-}
-
-// raiseAhead is how far above the present token the owner objects are raised: one write for a million grants.
-const raiseAhead = 1 << 20
-
-func (r *raiser) raise(ctx context.Context, token uint64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if token <= r.raised {
-		return nil
-	}
-	var errs []error
-	all := r.storages()
-	for name, s := range all {
-		if _, err := storage.RaiseHigh(ctx, s, r.cluster(), token+raiseAhead); err != nil {
-			errs = append(errs, fmt.Errorf("storage %s: %w", name, err))
-		}
-	}
-	if len(errs) == 0 {
-		r.raised = token + raiseAhead
-	}
-	if len(errs) < len(all) {
-		return nil // one that is away does not stop the work in the others
-	}
-	return errors.Join(errs...)
 }

@@ -142,33 +142,3 @@ func TestStorageTakenWhileTheNodeRuns(t *testing.T) {
 		}
 	}
 }
-
-// TestNumbersNeverGoBack: each token that is granted raises the storages' highest number, and a group made anew begins
-// above it, whoever owns them.
-func TestNumbersNeverGoBack(t *testing.T) {
-	one, two := mem.New(), mem.New()
-	all := map[string]storage.Storage{"one": one, "two": two}
-	r := &raiser{cluster: func() string { return "c1" }, storages: func() map[string]storage.Storage { return all }}
-	for _, s := range all {
-		if _, err := storage.Adopt(t.Context(), s, storage.Adoption{Cluster: "c1", High: 3}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := r.raise(t.Context(), 1_000); err != nil {
-		t.Fatal(err)
-	}
-	high, err := opened{storages: all}.highest(t.Context())
-	if err != nil || high < 1_000 {
-		t.Errorf("the highest is %d, %v", high, err)
-	}
-	if _, err := storage.RaiseHigh(t.Context(), two, "c1", 1<<30); err != nil {
-		t.Fatal(err)
-	}
-	if high, err := (opened{storages: map[string]storage.Storage{"one": one, "two": two, "new": mem.New()}}).highest(t.Context()); err != nil || high != 1<<30 {
-		t.Errorf("the highest of three is %d, %v", high, err)
-	}
-	boom := errors.New("boom")
-	if _, err := (opened{storages: map[string]storage.Storage{"one": one, "two": storagetest.Inject(two, storagetest.Fail(storagetest.Get, boom))}}).highest(t.Context()); !errors.Is(err, boom) {
-		t.Errorf("one that cannot be asked may hold the highest: %v", err)
-	}
-}

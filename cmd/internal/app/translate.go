@@ -9,7 +9,9 @@ import (
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
+	ledgerdb "github.com/fencepost/fencepost/pipeline/ledger/postgres"
 	"github.com/fencepost/fencepost/pipeline/source"
+	"github.com/fencepost/fencepost/pipeline/storage"
 )
 
 // codes maps what the halves answer to what people and scripts branch on; the first match counts.
@@ -23,6 +25,9 @@ var codes = []struct {
 	{ledger.ErrRefused, api.CodeConflict, ""},
 	{embedded.ErrFull, api.CodeFailed, "delete backups that nobody needs, or keep the ledger in a database (ledger.dsn)"},
 	{ledger.ErrExists, api.CodeConflict, ""},
+	{ledger.ErrAhead, api.CodeConflict, ledgerdb.Rebase},
+	{storage.ErrAhead, api.CodeConflict, ledgerdb.Rebase},
+	{gms.ErrTooLarge, api.CodeUsage, ""},
 	{ledger.ErrUnavailable, api.CodeUnavailable, "see `fencepost status`; a majority of the voters must be reachable"},
 	{source.ErrSuperseded, api.CodeConflict, ""},
 	{source.ErrUnavailable, api.CodeUnavailable, ""},

@@ -236,6 +236,14 @@ func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) 
 	return api.Node{Node: n.Node, State: api.NodeReplaceable}, nil
 }
 
+func (f *fake) Rebase(_ context.Context, r api.Rebase) (api.Numbers, error) {
+	if r.Above >= 1<<52 {
+		return api.Numbers{}, &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("raise the group's numbers above %d: too large", r.Above)}
+	}
+	base := max(r.Above, 1764000000000000) + 1
+	return api.Numbers{Base: base, Position: base + 12, Token: base, Before: 1763000000000000}, nil
+}
+
 func (f *fake) LowerFence(_ context.Context, w api.LowerFence) (api.Fence, error) {
 	switch {
 	case w.Token == 80:

@@ -17,7 +17,7 @@ var once = []string{
 	"backup accept", "backup create", "backup delete", "backup note", "backup pin", "backup replicate", "backup undelete", "backup unpin", "cancel",
 	"catalog rebuild", "certs init", "certs issue", "certs renew", "certs show", "claim free", "claim quarantine", "claim show", "completion",
 	"component pause", "component resume", "component run", "doctor", "env drain", "env evidence", "env fail", "env seal", "env slots", "env status",
-	"env sweep", "env verify", "event append", "event restart", "event rm", "fence lower", "fence raise", "init", "item put", "item query",
+	"env sweep", "env verify", "event append", "event restart", "event rm", "fence lower", "fence raise", "init", "group rebase", "item put", "item query",
 	"keyring add", "keyring list", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node drain", "node forget", "node may-restart", "node replace",
 	"node undrain",
 	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "schedule disable", "schedule enable", "schedule run",

@@ -80,7 +80,9 @@ func (s *sample) RaiseFence(context.Context, api.FenceName) (api.Fence, error) {
 func (s *sample) LowerFence(context.Context, api.LowerFence) (api.Fence, error) {
 	return api.Fence{}, nil
 }
-func (s *sample) ForgetNode(context.Context, api.NodeName) (api.Node, error)  { return api.Node{}, nil }
+func (s *sample) ForgetNode(context.Context, api.NodeName) (api.Node, error) { return api.Node{}, nil }
+func (s *sample) Rebase(context.Context, api.Rebase) (api.Numbers, error)    { return api.Numbers{}, nil }
+
 func (s *sample) ReplaceNode(context.Context, api.NodeName) (api.Node, error) { return api.Node{}, nil }
 
 func (s *sample) Drain(_ context.Context, node string) (api.Drain, error) {

@@ -12,6 +12,9 @@ import (
 // group without positions and tokens.
 const headroom = 1 << 50
 
+// MaxBase is the highest base that FormGroup and Rebase take.
+const MaxBase = wire.MaxToken - headroom
+
 // defaultMaxAttempts stands for Settings.max_attempts 0.
 const defaultMaxAttempts = 3
 
@@ -22,7 +25,7 @@ func (m *Machine) formGroup(c *wire.FormGroup) *wire.Result {
 		}
 		return m.refuse(wire.Code_CODE_STALE, "the group is formed already, with another id")
 	}
-	if len(c.GetClusterId()) != idSize || c.GetBase() > wire.MaxToken-headroom || !validSettings(c.GetSettings()) {
+	if len(c.GetClusterId()) != idSize || c.GetBase() > MaxBase || !validSettings(c.GetSettings()) {
 		return m.invalid("cluster id, base or settings are out of bounds")
 	}
 	m.clusterID = bytes.Clone(c.GetClusterId())
@@ -34,7 +37,7 @@ func (m *Machine) formGroup(c *wire.FormGroup) *wire.Result {
 
 // rebase raises base and counter above everything reached; positions and tokens never go back.
 func (m *Machine) rebase(c *wire.Rebase) *wire.Result {
-	if c.GetBase() > wire.MaxToken-headroom || !validText(c.GetReason()) {
+	if c.GetBase() > MaxBase || !validText(c.GetReason()) {
 		return m.invalid("base or reason is out of bounds")
 	}
 	if c.GetBase() < m.Position() || c.GetBase() < m.counter {

@@ -24,6 +24,9 @@ type Config struct {
 	// Mark returns the group's mark: the highest token of which the group knows that this ledger holds the result. A ledger
 	// whose own mark is below it is an older copy and is frozen. Called by Open. nil: 0, only what this process saw counts.
 	Mark func(ctx context.Context) (uint64, error)
+	// Reached returns the last token that the group has granted so far, confirmed by a majority after the call began. A ledger
+	// that has seen a higher one is ledger.ErrAhead. Called by Open and CheckAhead. nil: nothing is compared.
+	Reached func(ctx context.Context) (uint64, error)
 	// Marked is told the token of each result after it was committed, so that the group can raise its mark. It may block; its
 	// failure is its own matter, the result stands. Called by the goroutine that wrote. nil: nobody is told.
 	Marked func(ctx context.Context, token uint64)

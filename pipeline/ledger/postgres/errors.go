@@ -77,7 +77,7 @@ func wrap(ctx context.Context, doing string, err error) error {
 
 // known tells whether err is one of the contract's.
 func known(err error) bool {
-	for _, k := range []error{ledger.ErrFenced, ledger.ErrFinal, ledger.ErrNotFound, ledger.ErrExists, ledger.ErrUnavailable} {
+	for _, k := range []error{ledger.ErrFenced, ledger.ErrFinal, ledger.ErrNotFound, ledger.ErrExists, ledger.ErrUnavailable, ledger.ErrAhead} {
 		if errors.Is(err, k) {
 			return true
 		}

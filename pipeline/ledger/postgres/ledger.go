@@ -84,6 +84,9 @@ func (l *Ledger) ready(ctx context.Context) error {
 	if err := inspect(ctx, l.pool, in, expectation{cluster: l.cfg.Cluster, mark: mark}); err != nil {
 		return err
 	}
+	if err := l.cfg.compare(ctx, l.pool); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expected = expectation{ledger: in.ledger, cluster: l.cfg.Cluster, mark: max(mark, in.mark)}
