@@ -51,8 +51,8 @@ var (
 	ErrDiverged = errors.New("replica has diverged")
 	// ErrUnknownMember: no run of that node is in the view, or its process does not stand as that run any more.
 	ErrUnknownMember = errors.New("not a member")
-	// ErrForgotten: an operator had the group forget this home's node for good.
-	ErrForgotten = errors.New("node was forgotten for good")
+	// ErrForgotten: an operator had the group give this home up for good: its node was forgotten, or its home replaced.
+	ErrForgotten = errors.New("the group has given this home up")
 	// ErrRole: this node's role does not do that.
 	ErrRole = errors.New("not for this role")
 	// ErrAlive: the run that was reported dead answers.

@@ -97,6 +97,11 @@ func (g *Group) admit(m gossip.Member) error {
 	if len(mine) > 0 && len(meta.GetClusterId()) > 0 && string(mine) != string(meta.GetClusterId()) {
 		return fmt.Errorf("%w: cluster %s", ErrOtherGroup, hexID(meta.GetClusterId()))
 	}
+	burnt := false
+	g.rep.read(func(m *state.Machine) { burnt = m.IsBurnt(meta.GetHome()) })
+	if burnt {
+		return ErrForgotten
+	}
 	if id, _ := state.RunIDOf(meta.GetRun()); g.isClosed(id) {
 		return ErrRunClosed
 	}

@@ -139,14 +139,14 @@ func (g *Group) judgeHome(r *wire.HomePositionReply, last uint64) error {
 // Remedies for people.
 const takenName = "give this node another name, or stop the other one"
 
-const forgottenHome = "the group was told to forget this node for good: to let it in again, as a newcomer, empty its home"
+const forgottenHome = "its node was forgotten or its home replaced: `fencepostd home reset` empties it, then it comes as a newcomer"
 
 func otherHome(node string) string {
 	return "bring its old home back, or run `fencepost node replace " + node + "` on a member"
 }
 
 func emptyHome(node string) string {
-	return "empty the home and run `fencepost node replace " + node + "` on a member"
+	return "empty it (`fencepostd home reset`) and run `fencepost node replace " + node + "` on a member"
 }
 
 func (g *Group) homePosition(ctx context.Context, node string) (*wire.HomePositionReply, error) {

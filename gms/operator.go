@@ -12,7 +12,7 @@ import (
 // on any node that reaches a leader, whether its own run stands or not.
 
 // ReplaceHome lets the node's next run come from another home: its disk is lost. The new home follows the log first and
-// votes when it has caught up. ErrNotFound for a node that the group does not know.
+// votes when it has caught up. The old one is refused from then on (ErrForgotten), unless a run of it is open. ErrNotFound for a node that the group does not know.
 func (g *Group) ReplaceHome(ctx context.Context, node string) error {
 	_, err := g.decided(ctx, "replace the home of "+node, &wire.Command{Op: &wire.Command_ReplaceHome{ReplaceHome: &wire.ReplaceHome{Node: node}}})
 	return err

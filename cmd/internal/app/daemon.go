@@ -18,6 +18,14 @@ import (
 
 // Main is the daemon as a function: flags, configuration, signals, run, exit code.
 func Main(args []string, version string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		switch args[0] {
+		case "recover":
+			return recoverQuorum(args[1:], stdout, stderr)
+		case "home":
+			return resetHome(args[1:], stdout, stderr)
+		}
+	}
 	flags := flag.NewFlagSet("fencepostd", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	file := flags.String("config", os.Getenv("FENCEPOST_CONFIG"), "the node's configuration `file`")

@@ -95,19 +95,31 @@ func (m *Machine) registerComponent(id RunID, c *wire.RegisterComponent) *wire.R
 	return m.ok()
 }
 
-// replaceHome lets the node's next run come from another home, once.
+// replaceHome lets the node's next run come from another home, once, and burns the present one unless a run of it is open:
+// what comes back in two places, or with a part of its memory, is never let in beside the new one.
 func (m *Machine) replaceHome(c *wire.ReplaceHome) *wire.Result {
 	node, ok := m.nodes[c.GetNode()]
 	if !ok {
 		return m.refuse(wire.Code_CODE_NOT_FOUND, "the node is not known")
 	}
-	if node.GetReplaced() {
+	last, _ := RunIDOf(node.GetLastRun())
+	burns := !m.runs.isOpen(last) && !m.IsBurnt(node.GetHome())
+	if node.GetReplaced() && !burns {
 		return m.noChange()
+	}
+	if burns {
+		m.burn(node)
 	}
 	next := proto.CloneOf(node)
 	next.Replaced = true
 	m.nodes[c.GetNode()] = next
 	return m.ok()
+}
+
+// burn has a node's home never be let in again.
+func (m *Machine) burn(node *wire.Node) {
+	m.burnt = append(m.burnt, &wire.BurntHome{Home: node.GetHome(), Node: node.GetName(), Position: m.Position()})
+	m.burnt = slices.Clone(m.burnt[max(0, len(m.burnt)-maxBurnt):])
 }
 
 // forgetNode removes what is kept of a node that has no open run and nothing to recover. Its home is burnt when that is
@@ -127,8 +139,7 @@ func (m *Machine) forgetNode(c *wire.ForgetNode) *wire.Result {
 	}
 	delete(m.nodes, c.GetNode())
 	if c.GetBurn() {
-		m.burnt = append(m.burnt, &wire.BurntHome{Home: node.GetHome(), Node: node.GetName(), Position: m.Position()})
-		m.burnt = slices.Clone(m.burnt[max(0, len(m.burnt)-maxBurnt):])
+		m.burn(node)
 	}
 	m.emit(NodeForgotten{Node: c.GetNode(), Burnt: c.GetBurn()})
 	return m.ok()
@@ -137,12 +148,12 @@ func (m *Machine) forgetNode(c *wire.ForgetNode) *wire.Result {
 // maxBurnt homes are kept.
 const maxBurnt = 1000
 
-// IsBurnt reports whether a home was burnt when its node was forgotten: it is never let in again.
+// IsBurnt reports whether a home was burnt when its node was forgotten or its home replaced: it is never let in again.
 func (m *Machine) IsBurnt(home []byte) bool {
 	return slices.ContainsFunc(m.burnt, func(b *wire.BurntHome) bool { return string(b.GetHome()) == string(home) })
 }
 
-// Burnt are the homes of nodes that were forgotten for good, oldest first.
+// Burnt are the homes that are never let in again, oldest first.
 func (m *Machine) Burnt() []*wire.BurntHome { return slices.Clone(m.burnt) }
 
 // burnt judges the burnt homes of a snapshot.

@@ -83,6 +83,33 @@ func TestForgetNode(t *testing.T) {
 	r.open("A2") // forgotten, not burnt: it comes back
 }
 
+// A home that is replaced is given up: when it comes back beside the new one, or before it, it is refused under any name. As long as a
+// run of it is open it is not: that may be a mistake, and the run works.
+func TestReplacedHomeIsBurnt(t *testing.T) {
+	r := newRig(t)
+	r.open("A1")
+	r.ok(RunID{}, &wire.ReplaceHome{Node: "A"})
+	if len(r.m.Burnt()) != 0 {
+		t.Error("the home of an open run is burnt")
+	}
+	r.close("A1")
+	r.ok(RunID{}, &wire.ReplaceHome{Node: "A"})
+	r.want(wire.Code_CODE_NO_CHANGE, RunID{}, &wire.ReplaceHome{Node: "A"})
+	if n := len(r.m.Burnt()); n != 1 {
+		t.Errorf("%d homes are burnt", n)
+	}
+	r.want(wire.Code_CODE_FORGOTTEN, RunID{}, opening(r, "A", "A2"))
+	under := opening(r, "A", "B1")
+	under.Node = "B"
+	r.want(wire.Code_CODE_FORGOTTEN, RunID{}, under)
+	next := opening(r, "A", "A2")
+	next.Home, next.NodeKey = id16("another home"), keyOfNode("another")
+	r.ok(RunID{}, next)
+	if n, _ := r.m.Node("A"); n.GetReplaced() || string(n.GetHome()) != string(id16("another home")) {
+		t.Errorf("after the replacement the node is %v", n)
+	}
+}
+
 // A home that was burnt is not let in again, under no name; another one is, under its node's name, as a newcomer.
 func TestForgetNodeForGood(t *testing.T) {
 	r := newRig(t)

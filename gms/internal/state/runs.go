@@ -115,7 +115,7 @@ func (m *Machine) openRun(c *wire.OpenRun) *wire.Result {
 // checkHome refuses a home that is not the node's: a name belongs to one home until an operator replaces it.
 func (m *Machine) checkHome(c *wire.OpenRun, node *wire.Node, last RunID) *wire.Result {
 	if m.IsBurnt(c.GetHome()) {
-		return m.refuse(wire.Code_CODE_FORGOTTEN, "the node of this home was forgotten for good")
+		return m.refuse(wire.Code_CODE_FORGOTTEN, "this home was given up: its node was forgotten, or its home replaced")
 	}
 	if node == nil || bytes.Equal(node.GetHome(), c.GetHome()) && bytes.Equal(node.GetNodeKey(), c.GetNodeKey()) {
 		return nil
