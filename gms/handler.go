@@ -212,7 +212,22 @@ func (h handler) HomePosition(ctx context.Context, r *wire.HomePositionRequest) 
 			reply = h.g.recordOf(r)
 		}
 	}
+	if reply.GetStanding() && !reply.GetOtherHome() {
+		reply.Standing = h.g.isElsewhere(ctx, r)
+	}
 	return reply, nil
+}
+
+// isElsewhere tells whether the open run of a node whose very home asks before it starts still answers: then two processes
+// stand on copies of one home. After a restart at the same address the one that asks answers itself, as no run yet.
+func (g *Group) isElsewhere(ctx context.Context, r *wire.HomePositionRequest) bool {
+	run, open := g.rep.open(r.GetNode())
+	if !open || string(run.Open.GetHome()) != string(r.GetHome()) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second/2)
+	defer cancel()
+	return g.ping(ctx, run)
 }
 
 // recordOf is what this node's replica has on record about a home.

@@ -128,6 +128,8 @@ func (g *Group) judgeHome(r *wire.HomePositionReply, last uint64) error {
 		return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrForgotten), forgottenHome)
 	case r.GetOtherHome() && r.GetStanding():
 		return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrNameTaken), takenName)
+	case r.GetStanding():
+		return g.refused(fmt.Errorf("start %s: %w by a process on another copy of this home", g.cfg.Node, ErrNameTaken), copiedHome)
 	case r.GetOtherHome():
 		return g.refused(fmt.Errorf("start %s: %w", g.cfg.Node, ErrOtherHome), otherHome(g.cfg.Node))
 	case r.GetKnown() && r.GetIndex() > last:
@@ -138,6 +140,8 @@ func (g *Group) judgeHome(r *wire.HomePositionReply, last uint64) error {
 
 // Remedies for people.
 const takenName = "give this node another name, or stop the other one"
+
+const copiedHome = "a home is one node's: stop the other process, or empty the copy (`fencepostd home reset`) and give its node another name"
 
 const forgottenHome = "its node was forgotten or its home replaced: `fencepostd home reset` empties it, then it comes as a newcomer"
 

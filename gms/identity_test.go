@@ -271,3 +271,36 @@ func TestStopWithoutAQuorumIsBounded(t *testing.T) {
 	}
 	tg.net.cut()
 }
+
+// TestACopiedHomeIsRefused: a second process on a copy of a home whose node stands elsewhere does not take the run over, also
+// when the copy lacks nothing; the first one stands on, and after a kill the same home comes back at once.
+func TestACopiedHomeIsRefused(t *testing.T) {
+	t.Parallel()
+	tg := formed(t, 3)
+	home, ports := tg.dirs["n3"], tg.ports["n3"]
+	tg.stop("n3")
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(home)); err != nil {
+		t.Fatal(err)
+	}
+	first := tg.start("n3")
+	tg.awaitStanding("n3")
+	_, run := first.Self()
+	tg.place("n3") // the second machine
+	tg.dirs["n3"] = copied
+	if err := awaitErr(tg, tg.start("n3")); !errors.Is(err, ErrNameTaken) || !strings.Contains(err.Error(), "another copy of this home") {
+		t.Errorf("the copy: %v", err)
+	}
+	tg.stop("n3")
+	if st, _ := first.Standing(); st != Held && st != Suspect {
+		t.Errorf("the first one: %v", st)
+	}
+	if _, now := first.Self(); now != run {
+		t.Errorf("the first one had run %s, and has %s", run, now)
+	}
+	tg.nodes["n3"] = first
+	tg.stop("n3")
+	tg.dirs["n3"], tg.ports["n3"] = home, ports
+	tg.start("n3")
+	tg.awaitStanding("n3")
+}
