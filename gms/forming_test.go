@@ -127,6 +127,7 @@ func TestHomeIsJudged(t *testing.T) {
 		"as far as on record":      {&wire.HomePositionReply{Known: true, Index: last}, nil},
 		"an older copy":            {&wire.HomePositionReply{Known: true, Index: last + 1}, ErrOlderHome},
 		"another home":             {&wire.HomePositionReply{Known: true, OtherHome: true}, ErrOtherHome},
+		"a copy of this home":      {&wire.HomePositionReply{Known: true, Index: last, Standing: true}, ErrNameTaken},
 		"another home that stands": {&wire.HomePositionReply{Known: true, OtherHome: true, Standing: true}, ErrNameTaken},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,6 +144,12 @@ func TestHomeIsJudged(t *testing.T) {
 
 func TestHomePositionOnRecord(t *testing.T) {
 	g := newLooseGroup(t)
+	dialer, err := rpc.NewDialer(rpc.DialerConfig{Network: g.cfg.Network, Identity: g.identity, Resolve: g.resolve, Logger: g.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialer.Stop()
+	g.dialer = dialer // nobody answers where the run of n2 is said to be
 	h := handler{g: g.Group}
 	ask := func(node string, home []byte) *wire.HomePositionReply {
 		ctx := rpc.WithPeer(t.Context(), rpc.Peer{Node: node})
@@ -158,7 +165,7 @@ func TestHomePositionOnRecord(t *testing.T) {
 	}
 	g.settle()
 	g.must(&wire.Command{Op: &wire.Command_NotePositions{NotePositions: &wire.NotePositions{Positions: []*wire.HomePosition{{Node: "n2", Home: home, Index: 3}}}}})
-	if r := ask("n2", home); !r.GetKnown() || r.GetIndex() != 3 || r.GetOtherHome() || len(r.GetClusterId()) != 16 {
+	if r := ask("n2", home); !r.GetKnown() || r.GetIndex() != 3 || r.GetOtherHome() || r.GetStanding() || len(r.GetClusterId()) != 16 {
 		t.Errorf("answer %v", r)
 	}
 	if r := ask("n2", make([]byte, 16)); !r.GetOtherHome() {
