@@ -32,12 +32,12 @@ type Remains struct {
 
 // Holding is what a home holds of its group.
 type Holding struct {
-	Group     string
-	ClusterID string // hex
-	Node      string
-	Home      string // hex
-	Index     uint64 // of the last entry: of several survivors the one with the highest knows most
-	Numbers   Numbers
+	Group     string     // its name
+	ClusterID string     // hex
+	Node      string     // of this home; empty when its log knows the home no more
+	Home      string     // hex
+	Index     uint64     // of the last entry: of several survivors the one with the highest knows most
+	Numbers   Numbers    // given out until that entry
 	Nodes     []HeldNode // all nodes that have a part in the log or an open run, by name; this one included
 
 	Recoveries int // that have not ended
@@ -46,8 +46,8 @@ type Holding struct {
 
 // HeldNode is a node as a home knows it.
 type HeldNode struct {
-	Node      string
-	Voter     bool
+	Node      string   // its name
+	Voter     bool     // by the last configuration of the log
 	Run       string   // that is open, hex; empty: none
 	Addresses []string // gossip and cluster, where it was last known to be
 }
@@ -91,7 +91,7 @@ func groupOfHome(dir string) (string, error) {
 	return f.Group, nil
 }
 
-// Close closes the home.
+// Close closes the home. An error is one of the lock's file, and the home is closed all the same.
 func (r *Remains) Close() error {
 	r.log.Close()
 	return r.home.close()
