@@ -23,6 +23,8 @@ type entry struct {
 	Recovers  string    `json:"recovers"`
 	Appointee string    `json:"appointee"`
 	Task      string    `json:"task"`
+	Component string    `json:"component"`
+	Item      string    `json:"item"`
 	Token     uint64    `json:"token"`
 	Fence     uint64    `json:"fence"`
 	Attempt   int       `json:"attempt"`

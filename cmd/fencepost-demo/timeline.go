@@ -89,8 +89,10 @@ func backupScenes(k kill) []scene {
 		return func(e entry) bool { return e.Msg == msg && e.Task == k.task }
 	}
 	return []scene{
-		{name: "an adopted orphan", is: ofTask("app: task adopted"), tell: func(e entry) string {
-			return fmt.Sprintf("orphan adopted: task %s, token %d", e.Task, e.Token)
+		{name: "an adopted orphan", is: func(e entry) bool {
+			return e.Msg == "components: claim adopted" && e.Component == component && e.Item == k.task
+		}, tell: func(e entry) string {
+			return fmt.Sprintf("orphan adopted: task %s, token %d", e.Item, e.Token)
 		}},
 		{name: "a settled task", is: ofTask("task settled"), tell: func(e entry) string {
 			return fmt.Sprintf("attempt %d reverted: the task was %s and is %s again", k.attempt, e.Was, e.Is)

@@ -15,7 +15,7 @@ const script = `
 8 n1 {"msg":"gms: appointed","recovers":"restore","node":"n2","run":"r2","appointee":"n1"}
 8 n1 {"msg":"gms: appointed","recovers":"backup","node":"n2","run":"r2","appointee":"n3"}
 11 n3 {"msg":"gms: fence raised","recovers":"backup","run":"r2","appointee":"n3","token":501}
-13 n3 {"msg":"app: task adopted","task":"t1","token":502,"fence":501}
+13 n3 {"msg":"components: claim adopted","component":"backup","item":"t1","token":502,"fence":501}
 20 n3 {"msg":"task settled","task":"t1","was":"uploading","is":"planned"}
 22 n3 {"msg":"gms: recovery ended","recovers":"backup","run":"r2"}
 23 n3 {"msg":"attempt begins","task":"t1","attempt":2}
@@ -76,7 +76,7 @@ func TestTimelineMisses(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(script), "\n")
 	for _, x := range []struct{ without, replaced, by, want string }{
 		{"fence raised", `"run":"r2"`, `"run":"r8"`, "a raised fence"},
-		{"task adopted", "t1", "t2", "an adopted orphan"},
+		{"claim adopted", "t1", "t2", "an adopted orphan"},
 		{"recovery ended", "backup", "restore", "a lowered fence"},
 		{"attempt begins", `"attempt":2`, `"attempt":1`, "another attempt"},
 		{"run opened", "r9", "r2", "the new run of n2"},
