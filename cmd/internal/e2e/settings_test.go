@@ -210,7 +210,7 @@ func TestTwoHundredDatabases(t *testing.T) {
 			server.NamedDatabase(t, fmt.Sprintf("%s%02d_%d", prefix, i, j))
 		}
 	}
-	c := newCluster(t, options{nodes: 3, profile: "patient", lasting: 40 * time.Minute, extra: "backup: {max_concurrent: 8}\n", level: "info"})
+	c := newCluster(t, options{nodes: 3, profile: "patient", watched: true, lasting: 40 * time.Minute, extra: "backup: {max_concurrent: 8}\n", level: "info"})
 	c.up()
 	if err := os.Mkdir(filepath.Join(c.dir, "shared"), 0o700); err != nil {
 		t.Fatal(err)
