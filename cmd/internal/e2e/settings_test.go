@@ -250,7 +250,7 @@ func TestTwoHundredDatabases(t *testing.T) {
 	}
 	began = time.Now()
 	var all sync.WaitGroup
-	turn := make(chan struct{}, 8)
+	turn := make(chan struct{}, 2)
 	for i, s := range schedules {
 		all.Go(func() {
 			turn <- struct{}{}
