@@ -103,7 +103,7 @@ func TestServersOwnDatabases(t *testing.T) {
 	made(books)
 	backups := func(name string) []api.Backup {
 		t.Helper()
-		list, err := c.client("n3").Backups(c.ctx, api.BackupFilter{Database: name})
+		list, err := c.client("n2").Backups(c.ctx, api.BackupFilter{Database: name}) // who waited for them
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,8 +119,8 @@ func TestServersOwnDatabases(t *testing.T) {
 		t.Fatalf("look: %+v", s)
 	}
 	var fresh string
-	c.until("the new database has a schedule", func() bool {
-		all, err := api.Get[[]api.Schedule](c.ctx, c.client("n1"), api.PathSchedules)
+	c.until("the node that will run it knows the schedule of the new database", func() bool {
+		all, err := api.Get[[]api.Schedule](c.ctx, c.client("n2"), api.PathSchedules)
 		if err != nil {
 			return false
 		}
