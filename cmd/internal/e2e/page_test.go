@@ -109,8 +109,12 @@ func TestPageOfAGroup(t *testing.T) {
 	b.Shot("live-overview")
 
 	backUp := func(database string) string {
-		b.Click("#menu a[href='/databases']")
-		b.Click("a[href='/databases/" + database + "']")
+		link := "a[href='/databases/" + database + "']"
+		c.until("the page knows database "+database+", which is put together once a second at most", func() bool {
+			b.Click("#menu a[href='/databases']")
+			return webtest.Eval[bool](b, `document.querySelector("`+link+`") !== null`)
+		})
+		b.Click(link)
 		b.Click("form[action='/backups'] button")
 		return openTask(b)
 	}
