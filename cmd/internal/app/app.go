@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,9 +22,6 @@ import (
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/gms/certs"
 	"github.com/fencepost/fencepost/pipeline"
-	"github.com/fencepost/fencepost/pipeline/component"
-	"github.com/fencepost/fencepost/pipeline/ledger"
-	"github.com/fencepost/fencepost/pipeline/storage"
 	"github.com/fencepost/fencepost/recovery"
 	"github.com/fencepost/fencepost/recovery/warden"
 	"github.com/fencepost/fencepost/signals"
@@ -75,31 +71,6 @@ type App struct {
 	joining  sync.WaitGroup
 	stopOnce sync.Once
 	stopErr  error
-}
-
-// work is what the node does once it stands.
-type work struct {
-	ledger  ledger.Ledger
-	stores  func() map[string]storage.Storage // guarded
-	planner *pipeline.Planner
-	worker  *pipeline.Worker
-	numbers *raiser
-
-	bridge *bridge
-	items  component.Items
-	// Those that go over items; nil on a node that has none.
-	scheduler  *pipeline.Scheduler
-	pruner     *pipeline.Pruner
-	keeper     *pipeline.Housekeeper
-	discoverer *pipeline.Discoverer
-	runners    map[string]*component.Runner
-	triggers   map[string][]component.Trigger // of the components whose items the ledger keeps
-}
-
-// cleanup is one step of the way down, named for the log.
-type cleanup struct {
-	name string
-	run  func(ctx context.Context) error
 }
 
 // New checks that the configuration fits together. It opens nothing.
@@ -332,75 +303,6 @@ func (a *App) awaitFences(ctx context.Context) error {
 	return a.tellReady(ctx)
 }
 
-// cleanupWithin bounds what a task removes after itself, and with it a stop without a quorum, in which nothing can be
-// written down: recovery has such a task anyway.
-const cleanupWithin = 15 * time.Second
-
-func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
-	cat, err := a.opened.catalog(a.group.ClusterID(), a.ids)
-	if err != nil {
-		return nil, nil, err
-	}
-	cat.Trust = trust(a.group)
-	led, err := a.openLedger(ctx, cat.Storages)
-	if err != nil {
-		return nil, nil, err
-	}
-	high := &raiser{cluster: a.group.ClusterID, counter: groupCounter{a.group}, storages: func() map[string]storage.Storage { return a.outfitNow().storages }, ledger: ledgerAhead(led)}
-	c := a.cfg
-	w := &work{ledger: led, numbers: high, stores: a.storesNow, runners: make(map[string]*component.Runner), triggers: make(map[string][]component.Trigger)}
-	if w.items, err = itemsOf(led, func() string { _, run := a.group.Self(); return run }); err != nil {
-		return nil, nil, err
-	}
-	joint, err := components.New(components.Config{
-		Group: a.group, Manager: a.manager, Ledger: led, Items: w.items, Granted: high.raise, Runner: a.runnerOf, Drained: a.drained, Logger: a.log,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	b := &bridge{Joint: joint, group: a.group, granted: high.raise, drained: a.drained, log: a.log}
-	policies, err := policiesOf(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	w.worker, err = pipeline.NewWorker(pipeline.Config{
-		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
-		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
-		KeepOld: c.Restore.KeepOld, RestoreJobs: c.Restore.Jobs, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
-		Now: a.clock.Now, Paused: a.paused, Drained: a.drained, Retention: policies, Abilities: a.abilities,
-		Signer: signer(a.group, c.Node),
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	b.worker, w.bridge = w.worker, b
-	able := pipeline.AbilitiesOf(ctx, cat, c.Labels)
-	a.mu.Lock()
-	a.able = able
-	a.mu.Unlock()
-	if w.planner, err = pipeline.NewPlanner(pipeline.PlannerConfig{
-		Ledger: led, Catalog: cat, Require: c.Backup.Require.String(), MaxAttempts: c.Backup.MaxAttempts,
-		OnFailure: string(c.Backup.OnFailure), Labels: labelsOf(c), MaxDumps: maxDumpsOf(c), StartWithin: c.Restore.StartWithin, DeleteDelay: c.Backup.DeleteDelay, Now: a.clock.Now,
-	}); err != nil {
-		return nil, nil, err
-	}
-	a.mu.Lock()
-	a.fit = &outfit{cfg: &a.cfg, sources: cat.Sources, scratch: cat.Scratch, storages: a.opened.storages, ids: a.ids, catalog: cat}
-	a.mu.Unlock()
-	return w, b, a.refit(ctx, w)
-}
-
-// closeMore closes the storages of the settings.
-func (a *App) closeMore() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var errs []error
-	for _, c := range a.closers {
-		errs = append(errs, c())
-	}
-	return errors.Join(errs...)
-}
-
 // watch ends the app when the group ends by itself.
 func (a *App) watch(ctx context.Context) {
 	for {
@@ -415,63 +317,6 @@ func (a *App) watch(ctx context.Context) {
 		case <-changed:
 		}
 	}
-}
-
-// Done is closed when the app cannot go on; Err says why.
-func (a *App) Done() <-chan struct{} { return a.done }
-
-// Err is why the app cannot go on.
-func (a *App) Err() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.err
-}
-
-func (a *App) fail(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.err == nil {
-		a.err = err
-		close(a.done)
-	}
-}
-
-// Stop takes everything down in the reverse order of its coming up, at most until ctx ends for what can be hurried. It may
-// be called more than once.
-func (a *App) Stop(ctx context.Context) error {
-	a.stopOnce.Do(func() {
-		a.setState("stopping")
-		var saying sync.WaitGroup
-		saying.Go(func() { a.sayStopping(ctx) })
-		a.stopErr = a.down(ctx)
-		saying.Wait()
-	})
-	return a.stopErr
-}
-
-// onStop names what is to be done on the way down.
-func (a *App) onStop(name string, run func(ctx context.Context) error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.cleanups = append(a.cleanups, cleanup{name, run})
-}
-
-func (a *App) down(ctx context.Context) error {
-	if a.cancel != nil {
-		a.cancel()
-		a.joining.Wait()
-	}
-	a.mu.Lock()
-	steps := a.cleanups
-	a.cleanups = nil
-	a.mu.Unlock()
-	var errs []error
-	for _, s := range slices.Backward(steps) {
-		if err := s.run(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("stop %s: %w", s.name, err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // reloadBy has operators' reloads done by reload.
@@ -492,14 +337,3 @@ func (a *App) stateNow() string {
 	defer a.mu.Unlock()
 	return a.state
 }
-
-// hinted is an error with a remedy.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Hint() string  { return h.hint }
-func (h hinted) Unwrap() error { return h.error }
-
-func hint(err error, remedy string) error { return hinted{err, remedy} }
