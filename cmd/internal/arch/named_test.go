@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"go/ast"
+	"path"
 	"regexp"
 )
 
@@ -36,6 +37,35 @@ func checkNamedTests(t *tree) []string {
 					for _, name := range testName.FindAllString(sampleTest.ReplaceAllString(c.Text, ""), -1) {
 						if !declared[name] {
 							out = append(out, fmt.Sprintf("%s: there is no %s", t.at(c), name))
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// namedFile is a Go file that a comment names as one of its own folder: without a path before it.
+var namedFile = regexp.MustCompile(`(?:^|[\s(,;])([a-z][a-z0-9_]*\.go)\b`)
+
+// checkNamedFiles holds comments to their word, the tours of package docs first of all: a file that one names lies beside it.
+func checkNamedFiles(t *tree) []string {
+	var out []string
+	for _, p := range t.pkgs {
+		beside := map[string]bool{}
+		for _, f := range p.files {
+			beside[path.Base(f.name)] = true
+		}
+		for _, f := range p.files {
+			if f.generated {
+				continue
+			}
+			for _, group := range f.syntax.Comments {
+				for _, c := range group.List {
+					for _, m := range namedFile.FindAllStringSubmatch(c.Text, -1) {
+						if !beside[m[1]] {
+							out = append(out, fmt.Sprintf("%s: there is no %s", t.at(c), m[1]))
 						}
 					}
 				}

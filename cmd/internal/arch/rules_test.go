@@ -33,6 +33,7 @@ var rules = []rule{
 	{"no sleep in tests", checkSleep},
 	{"skips have a listed reason", checkSkips},
 	{"tests that a comment names are there", checkNamedTests},
+	{"files that a comment names are there", checkNamedFiles},
 }
 
 func checkTopLevel(t *tree) []string {

@@ -62,7 +62,9 @@ func TestRulesSee(t *testing.T) {
 		{"test that is not there", "signals/x.go", "package signals\n// 12 a fault: TestGone\nvar x int", checkNamedTests, "signals/x.go:2: there is no TestGone"},
 		{"test that is there", "signals/x_test.go", "package signals\n// 12 a fault: TestHere\nfunc TestHere() {}", checkNamedTests, ""},
 		{"test in a sample", "signals/x.go", "package signals\n// func TestYours(t *testing.T) {}\nvar x int", checkNamedTests, ""},
-
+		{"file that is not there", "signals/x.go", "package signals\n// router.go: who is told\nvar x int", checkNamedFiles, "signals/x.go:2: there is no router.go"},
+		{"file that is there", "signals/x.go", "package signals\n// who is told (x.go)\nvar x int", checkNamedFiles, ""},
+		{"file of elsewhere", "signals/x.go", "package signals\n// as gms/router.go does\nvar x int", checkNamedFiles, ""},
 		{"skip inside a property", "signals/x_test.go", "package signals\nimport (\"testing\"; \"pgregory.net/rapid\")\nfunc f(t *rapid.T) { func(t *testing.T) { t.Skip() }(nil) }", checkSkips, "skip without"},
 	}
 	for _, c := range cases {
