@@ -1,10 +1,8 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,18 +52,7 @@ func TestExportAfterEachBackup(t *testing.T) {
 		Name: "csv", Exec: program, Types: []string{"backup"}, Past: []string{"backup"}, Future: []string{"csv"},
 		Procedure: 2, Simultaneous: 1, Every: time.Minute, Limit: time.Minute, Grace: time.Second, BackOff: time.Minute, QuarantineAfter: 5, Orphans: configs.OrphansFree,
 	}}
-	a, err := New(c, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := a.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	a, _ := start(t, c)
 	ready(t, a)
 	client := api.NewClient(c.Admin.Socket)
 	defer client.Close()

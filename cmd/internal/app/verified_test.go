@@ -1,9 +1,7 @@
 package app
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,18 +41,7 @@ func TestAfterEachVerification(t *testing.T) {
 	publish, ring := afterwards(t, "publish", published), afterwards(t, "ring", rung)
 	publish.Past, ring.PastFailed = []string{"verify"}, []string{"verify"}
 	c.Components = []configs.Component{publish, ring}
-	a, err := New(c, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := a.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	a, _ := start(t, c)
 	ready(t, a)
 	client := api.NewClient(c.Admin.Socket)
 	defer client.Close()
