@@ -17,8 +17,7 @@ import (
 
 const (
 	tempPrefix = "put-"
-	tempTries  = 10                    // new temporaries taken for dead ones before they were locked
-	tempNew    = 10 * time.Minute      // an empty temporary this young may be one that is about to be locked
+	tempTries  = 100                   // new temporaries taken for dead ones before they were locked
 	lockFirst  = time.Millisecond      // pause between two tries for a lock that another process holds; doubles
 	lockLast   = 50 * time.Millisecond // up to this
 )
@@ -31,8 +30,9 @@ type temp struct {
 	moved bool   // it was renamed: there is nothing to remove
 }
 
-// newTemp makes a temporary and locks it. A process that was stopped between the two for long may find that a cleaner
-// took its file for a dead one; then another is made.
+// newTemp makes a temporary and locks it. When a cleaner looked between the two it took the file for a dead one; then
+// another is made. It is not spared for being young and empty: so is that of a writer killed before its first byte, which
+// nobody may look at again for weeks.
 func (s *Storage) newTemp() (*temp, error) {
 	if err := s.root.MkdirAll(filepath.FromSlash(tempDir), dirMode); err != nil {
 		return nil, err
@@ -127,17 +127,13 @@ func (s *Storage) clean() error {
 	return nil
 }
 
-// cleanOne removes a temporary if nobody holds its lock. When in doubt it stays; so does one that has only just been
-// made, which the next Open will find.
+// cleanOne removes a temporary if nobody holds its lock. When in doubt it stays.
 func (s *Storage) cleanOne(name string) bool {
 	f, err := s.root.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	if fi, err := f.Stat(); err != nil || fi.Size() == 0 && time.Since(fi.ModTime()) < tempNew {
-		return false
-	}
 	locked, err := tryLock(f)
 	return err == nil && locked && s.isAt(f, name) && s.root.Remove(name) == nil
 }
