@@ -255,7 +255,7 @@ func (g *Group) leave(ctx context.Context, settled []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, err := g.ask(ctx, "leave", &wire.Command{Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{
-		Node: g.cfg.Node, Run: s.run[:], Evidence: wire.Evidence_EVIDENCE_LEFT, Detail: "planned stop", Settled: settled,
+		Node: g.cfg.Node, Run: s.run[:], Evidence: wire.Evidence_EVIDENCE_LEFT, Detail: "planned stop", Settled: settled, Position: g.applied(),
 	}}})
 	if err != nil && !errors.Is(err, ErrRunClosed) { // closed is what was wanted; the answer to a repeat says so
 		g.log.Warn("gms: could not leave in order, the others will notice", "error", err)

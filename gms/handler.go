@@ -205,7 +205,8 @@ func (h handler) HomePosition(ctx context.Context, r *wire.HomePositionRequest) 
 		return nil, errNotSender
 	}
 	reply := h.g.recordOf(r)
-	if reply.GetOtherHome() || reply.GetForgotten() { // a node takes a refusal as final: what this replica has not applied yet may say otherwise
+	gone := reply.GetKnown() && !reply.GetStanding() && h.g.leaderHint() != ""
+	if reply.GetOtherHome() || reply.GetForgotten() || gone { // a node takes the answer as final: what this replica has not applied yet may say otherwise
 		ctx, cancel := context.WithTimeout(ctx, time.Second/2)
 		defer cancel()
 		if h.g.Sync(ctx) == nil {

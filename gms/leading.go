@@ -44,8 +44,12 @@ type leading struct {
 	over    bool // no act is begun any more
 }
 
-// appliedReport is what a node said of its applied index with its last two renewals.
-type appliedReport struct{ last, before uint64 }
+// appliedReport is what a run said of its applied index with its last two renewals.
+type appliedReport struct {
+	run          state.RunID
+	last, before uint64
+	noting       bool // the run has ended, and last is being put on record
+}
 
 // renewalAsk is a renewal that waits for its acknowledgement.
 type renewalAsk struct {
@@ -214,6 +218,7 @@ func (l *leading) close(run state.Run, p detect.Proposal) {
 	}
 	for err := l.commit(cmds...); err != nil; err = l.commit(cmds...) {
 		if errors.Is(err, errUnreached) || errors.Is(err, consensus.ErrNotLeader) {
+			l.positionNoted(run, false)
 			l.step(detect.Event{Kind: detect.CloseFailed, Run: p.Run})
 			return
 		}
@@ -221,6 +226,7 @@ func (l *leading) close(run state.Run, p detect.Proposal) {
 			return
 		}
 	}
+	l.positionNoted(run, true)
 }
 
 // notePosition puts the position of a run on record that was closed by others, or whose closing did not. l.mu is held.
@@ -229,7 +235,7 @@ func (l *leading) notePosition(run state.Run) {
 		return
 	}
 	if note := l.takePosition(run); note != nil {
-		l.acts.Go(func() { _ = l.commit(note) })
+		l.acts.Go(func() { l.positionNoted(run, l.commit(note) == nil) })
 	}
 }
 
@@ -240,15 +246,31 @@ func (l *leading) lastPosition(run state.Run) *wire.Command {
 }
 
 // takePosition makes the record of how far the home of a run that ends is known to have been, once: it may come back from a
-// copy. nil when nothing is known. l.mu is held.
+// copy. nil when nothing is known. Until positionNoted the report itself is the record. l.mu is held.
 func (l *leading) takePosition(run state.Run) *wire.Command {
 	r := l.reports[run.Node()]
-	if r.last == 0 {
+	if r.run != run.ID || r.last == 0 || r.noting {
 		return nil
 	}
-	delete(l.reports, run.Node())
+	r.noting = true
+	l.reports[run.Node()] = r
 	note := &wire.NotePositions{Positions: []*wire.HomePosition{{Node: run.Node(), Home: run.Open.GetHome(), Index: r.last}}}
 	return &wire.Command{Op: &wire.Command_NotePositions{NotePositions: note}}
+}
+
+// positionNoted tells that what takePosition made is in the log, or that it is not.
+func (l *leading) positionNoted(run state.Run, is bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.reports[run.Node()]
+	switch {
+	case r.run != run.ID:
+	case is:
+		delete(l.reports, run.Node())
+	default:
+		r.noting = false
+		l.reports[run.Node()] = r
+	}
 }
 
 // commit proposes commands of the leader. What an earlier term of this node found out counts for nothing in a later one.

@@ -455,6 +455,53 @@ func TestSuspicionsKeepTheirOrder(t *testing.T) {
 	})
 }
 
+// TestPositionsOfHomesAreKnownThroughout: how far the home of a run was is known from the leader's memory until it is known
+// from the log, also when it cannot be written; and of another run of its node nothing is said.
+func TestPositionsOfHomesAreKnownThroughout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := startTerm(t, true)
+		leave := func(n byte) {
+			run := runOf(n)
+			x.h.must(&wire.Command{Run: run.Bytes(), Op: &wire.Command_CloseRun{CloseRun: &wire.CloseRun{
+				Node: "n" + string('0'+n), Run: run.Bytes(), Evidence: wire.Evidence_EVIDENCE_LEFT,
+			}}})
+			synctest.Wait()
+		}
+		position := func(node string) (index uint64) {
+			x.h.rep.read(func(m *state.Machine) { n, _ := m.Node(node); index = n.GetPosition() })
+			return index
+		}
+		answered(x.ask(2, 1))
+		answered(x.ask(3, 1))
+		x.mu.Lock()
+		x.fail = errors.New("no quorum for a while")
+		x.mu.Unlock()
+		leave(2)
+		if memory, log := x.appliedBy("n2"), position("n2"); memory != 3 || log != 0 {
+			t.Errorf("while it cannot be written: index %d in memory, %d in the log", memory, log)
+		}
+		x.mu.Lock()
+		x.fail = nil
+		x.mu.Unlock()
+		leave(3)
+		if memory, log := x.appliedBy("n3"), position("n3"); memory != 0 || log != 3 {
+			t.Errorf("when it was written: index %d in memory, %d in the log", memory, log)
+		}
+		epoch := uint64(0)
+		x.h.rep.read(func(m *state.Machine) { n, _ := m.Node("n2"); epoch = n.GetLastEpoch() })
+		x.h.must(openCommand(4, "n2", epoch, "c"))
+		answered(x.ask(4, 1))
+		x.leading.mu.Lock()
+		defer x.leading.mu.Unlock()
+		if r := x.reports["n2"]; r.run != runOf(4) || r.before != 0 {
+			t.Errorf("the next run's reports: %+v", r)
+		}
+		if note := x.takePosition(state.Run{ID: runOf(2), Open: &wire.OpenRun{Node: "n2"}}); note != nil {
+			t.Errorf("of the run before: %v", note)
+		}
+	})
+}
+
 // TestAudits: each auditEvery entries a position is marked and the leader's hash of it told, once.
 func TestAudits(t *testing.T) {
 	g := newLooseGroup(t)

@@ -95,8 +95,11 @@ func (l *leading) decide(a renewalAsk) {
 	if fresh { // what comes again, by the detour or from somebody who kept it, is no new sign of life
 		l.renewed[id] = a.renewal.GetSeq()
 		l.carryOut(l.det.Step(a.at, detect.Event{Kind: detect.Renewed, Run: detect.RunID(id)}))
-		was := l.reports[run.Node()]
-		l.reports[run.Node()] = appliedReport{last: a.renewal.GetApplied(), before: was.last}
+		now := appliedReport{run: id, last: a.renewal.GetApplied()}
+		if was := l.reports[run.Node()]; was.run == id {
+			now.before = was.last
+		}
+		l.reports[run.Node()] = now
 	}
 	reply.Fences = l.renewFences(id, a, fresh)
 	l.mu.Unlock()

@@ -175,16 +175,22 @@ func (c *checker) burnt() error {
 func (m *Machine) notePositions(c *wire.NotePositions) *wire.Result {
 	result := m.noChange()
 	for _, p := range c.GetPositions() {
-		node, ok := m.nodes[p.GetNode()]
-		if !ok || string(node.GetHome()) != string(p.GetHome()) || p.GetIndex() <= node.GetPosition() || p.GetIndex() > m.index {
-			continue
+		if m.raisePosition(p.GetNode(), p.GetHome(), p.GetIndex()) {
+			result = m.ok()
 		}
-		next := proto.CloneOf(node)
-		next.Position = p.GetIndex()
-		m.nodes[p.GetNode()] = next
-		result = m.ok()
 	}
 	return result
+}
+
+func (m *Machine) raisePosition(name string, home []byte, index uint64) bool {
+	node, ok := m.nodes[name]
+	if !ok || string(node.GetHome()) != string(home) || index <= node.GetPosition() || index > m.index {
+		return false
+	}
+	next := proto.CloneOf(node)
+	next.Position = index
+	m.nodes[name] = next
+	return true
 }
 
 // Run returns what is known of a run.

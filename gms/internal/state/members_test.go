@@ -62,8 +62,22 @@ func TestPositionsOfHomesOnlyRise(t *testing.T) {
 	r.want(wire.Code_CODE_NO_CHANGE, RunID{}, note("home A", 1))
 	r.want(wire.Code_CODE_NO_CHANGE, RunID{}, note("another", 2))
 	r.want(wire.Code_CODE_NO_CHANGE, RunID{}, note("home A", 1000)) // more than the log has
-	if n, _ := r.m.Node("A"); n.GetPosition() != 2 {
-		t.Errorf("position %d, want 2", n.GetPosition())
+	position := func() uint64 { n, _ := r.m.Node("A"); return n.GetPosition() }
+	if position() != 2 {
+		t.Errorf("position %d, want 2", position())
+	}
+	left := closingOf("A1", wire.Evidence_EVIDENCE_LEFT)
+	left.Position = 3 // the leaver's own word
+	r.ok(runID("A1"), left)
+	if position() != 3 {
+		t.Errorf("position %d after the leave, want 3", position())
+	}
+	r.open("A2")
+	left = closingOf("A2", wire.Evidence_EVIDENCE_LEFT)
+	left.Position = 1000
+	r.ok(runID("A2"), left)
+	if position() != 3 {
+		t.Errorf("position %d after a leave beyond the log, want 3", position())
 	}
 }
 

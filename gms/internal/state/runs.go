@@ -198,6 +198,7 @@ func (m *Machine) closeRun(issuer RunID, c *wire.CloseRun) *wire.Result {
 		return m.invalid("only a run itself leaves")
 	}
 	m.endRun(run, closing{evidence: c.GetEvidence(), detail: c.GetDetail(), orders: c.GetOrders(), settled: c.GetSettled()})
+	m.raisePosition(run.Node(), run.Open.GetHome(), c.GetPosition())
 	return m.ok()
 }
 

@@ -1612,9 +1612,10 @@ type CloseRun struct {
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Run           []byte                 `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
 	Evidence      Evidence               `protobuf:"varint,3,opt,name=evidence,proto3,enum=fencepost.wire.Evidence" json:"evidence,omitempty"`
-	Detail        string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`   // for people
-	Orders        []*CandidateOrder      `protobuf:"bytes,5,rep,name=orders,proto3" json:"orders,omitempty"`   // of host apps' own selectors
-	Settled       []string               `protobuf:"bytes,6,rep,name=settled,proto3" json:"settled,omitempty"` // left: components that the leaver says have no work (PROTOCOL.md 18)
+	Detail        string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`      // for people
+	Orders        []*CandidateOrder      `protobuf:"bytes,5,rep,name=orders,proto3" json:"orders,omitempty"`      // of host apps' own selectors
+	Settled       []string               `protobuf:"bytes,6,rep,name=settled,proto3" json:"settled,omitempty"`    // left: components that the leaver says have no work (PROTOCOL.md 18)
+	Position      uint64                 `protobuf:"varint,7,opt,name=position,proto3" json:"position,omitempty"` // left: Raft log index that the leaver's home holds; 0: it does not say
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1689,6 +1690,13 @@ func (x *CloseRun) GetSettled() []string {
 		return x.Settled
 	}
 	return nil
+}
+
+func (x *CloseRun) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
 }
 
 type Suspect struct {
@@ -3897,14 +3905,15 @@ const file_command_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"B\n" +
 	"\x0eCandidateOrder\x12\x1c\n" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x12\n" +
-	"\x04runs\x18\x02 \x03(\fR\x04runs\"\xd0\x01\n" +
+	"\x04runs\x18\x02 \x03(\fR\x04runs\"\xec\x01\n" +
 	"\bCloseRun\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\fR\x03run\x124\n" +
 	"\bevidence\x18\x03 \x01(\x0e2\x18.fencepost.wire.EvidenceR\bevidence\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x126\n" +
 	"\x06orders\x18\x05 \x03(\v2\x1e.fencepost.wire.CandidateOrderR\x06orders\x12\x18\n" +
-	"\asettled\x18\x06 \x03(\tR\asettled\"K\n" +
+	"\asettled\x18\x06 \x03(\tR\asettled\x12\x1a\n" +
+	"\bposition\x18\a \x01(\x04R\bposition\"K\n" +
 	"\aSuspect\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\fR\x03run\x12\x1c\n" +
 	"\twithdrawn\x18\x02 \x01(\bR\twithdrawn\x12\x10\n" +
