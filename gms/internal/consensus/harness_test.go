@@ -13,9 +13,15 @@ import (
 
 const victimEnv = "FENCEPOST_CONSENSUS_VICTIM" // directory of the log of a process that gets killed
 
+const sleeperEnv = "FENCEPOST_CONSENSUS_SLEEPER" // set for a process that is stopped in the middle of a write
+
 func TestMain(m *testing.M) {
 	if os.Getenv(victimEnv) != "" {
 		victim()
+		return
+	}
+	if os.Getenv(sleeperEnv) != "" {
+		sleeper()
 		return
 	}
 	code := m.Run()

@@ -8,8 +8,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+// stallSteps is how many looks at an outstanding write the limit is made of.
+const stallSteps = 20
+
 // stallWatch knows whether a write has been outstanding for too long. Once it has tripped it stays so: the process is
 // meant to end, and a node that comes and goes with its disk would be worse than one that is gone.
+//
+// The limit is counted in steps that this process was awake for: one that was stopped, or got no processor, finds when it goes
+// on that hours have passed, and that says nothing of its disk.
 type stallWatch struct {
 	limit   time.Duration
 	tripped atomic.Bool
@@ -38,8 +44,16 @@ func (w *stallWatch) begin() (done func()) {
 	if w.closed {
 		return func() {}
 	}
-	t := time.AfterFunc(w.limit, func() {
-		if w.tripped.CompareAndSwap(false, true) {
+	step, left := w.limit/stallSteps, stallSteps
+	var t *time.Timer
+	t = time.AfterFunc(step, func() {
+		w.mu.Lock()
+		_, outstanding := w.timers[t]
+		if left--; outstanding && left > 0 {
+			t.Reset(step)
+		}
+		w.mu.Unlock()
+		if outstanding && left == 0 && w.tripped.CompareAndSwap(false, true) {
 			close(w.stalled)
 			w.trip()
 		}
@@ -61,6 +75,7 @@ func (w *stallWatch) close() {
 	for t := range w.timers {
 		t.Stop()
 	}
+	clear(w.timers)
 }
 
 // watchedLogs times the writes of a log.
