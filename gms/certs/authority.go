@@ -2,7 +2,8 @@ package certs
 
 import (
 	"crypto"
-	"crypto/ed25519"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"net/url"
 	"time"
 )
@@ -32,7 +34,7 @@ func NewAuthority(group string, valid time.Duration) (*Authority, error) {
 	if err := (Name{Group: group, Node: "n"}).check(); err != nil {
 		return nil, err
 	}
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make the authority's key: %w", err)
 	}
@@ -75,14 +77,15 @@ func (a *Authority) Certificate() []byte { return encodeCert(a.cert) }
 // Key is the authority's key as PEM. Whoever has it can speak for every node. The error is one of encoding.
 func (a *Authority) Key() ([]byte, error) { return encodeKey(a.key) }
 
-// Issue makes a node's key and certificate. It lasts for valid, but no longer than the authority. Errors: a name that cannot
-// be in a certificate, ErrExpired when the authority has expired.
-func (a *Authority) Issue(n Name, valid time.Duration) (Pair, error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+// Issue makes a node's key and certificate. It lasts for valid, but no longer than the authority. hosts are names and addresses
+// by which browsers call the node; members of the group do not look at them. Errors: a name that cannot be in a certificate,
+// ErrExpired when the authority has expired.
+func (a *Authority) Issue(n Name, valid time.Duration, hosts ...string) (Pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Pair{}, fmt.Errorf("make the key of node %s: %w", n.Node, err)
 	}
-	cert, err := a.issue(n, key.Public(), valid)
+	cert, err := a.issue(n, key.Public(), valid, hosts)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -90,7 +93,7 @@ func (a *Authority) Issue(n Name, valid time.Duration) (Pair, error) {
 	return Pair{Certificate: encodeCert(cert), Key: encoded}, err
 }
 
-// Renew makes a new certificate for the name and the key of an old one, which may have expired but must be this
+// Renew makes a new certificate for the name, the hosts and the key of an old one, which may have expired but must be this
 // authority's. The key stays, so that a node never finds a certificate and a key that do not fit together. Errors: no
 // certificate, or not one of this authority.
 func (a *Authority) Renew(certificate []byte, valid time.Duration) ([]byte, error) {
@@ -106,14 +109,18 @@ func (a *Authority) Renew(certificate []byte, valid time.Duration) ([]byte, erro
 	if err := old.CheckSignatureFrom(a.cert); err != nil {
 		return nil, fmt.Errorf("renew the certificate of node %s: %w", n.Node, ErrStranger)
 	}
-	cert, err := a.issue(n, old.PublicKey, valid)
+	hosts := old.DNSNames
+	for _, ip := range old.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	cert, err := a.issue(n, old.PublicKey, valid, hosts)
 	if err != nil {
 		return nil, err
 	}
 	return encodeCert(cert), nil
 }
 
-func (a *Authority) issue(n Name, public any, valid time.Duration) (*x509.Certificate, error) {
+func (a *Authority) issue(n Name, public any, valid time.Duration, hosts []string) (*x509.Certificate, error) {
 	if err := n.check(); err != nil {
 		return nil, err
 	}
@@ -129,6 +136,13 @@ func (a *Authority) issue(n Name, public any, valid time.Duration) (*x509.Certif
 	}
 	template.BasicConstraintsValid = true
 	template.URIs = []*url.URL{n.url()}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if h != "" {
+			template.DNSNames = append(template.DNSNames, h)
+		}
+	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	return sign(template, a.cert, public, a.key)

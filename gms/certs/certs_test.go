@@ -2,6 +2,7 @@ package certs
 
 import (
 	"bytes"
+	"crypto/x509"
 	"errors"
 	"strings"
 	"testing"
@@ -217,4 +218,37 @@ func FuzzRead(f *testing.F) {
 		}
 		_, _ = load([3][]byte{text, key, text})
 	})
+}
+
+// TestForBrowsers: a node's key is of a kind that browsers take, and its certificate says the hosts by which they call it,
+// renewed ones, too.
+func TestForBrowsers(t *testing.T) {
+	ca := authority(t, "shop")
+	pair, err := ca.Issue(Name{Group: "shop", Node: "n1"}, day, "n1", "10.0.0.1", "::1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed, err := ca.Renew(pair.Certificate, 2*day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca.Certificate()) {
+		t.Fatal("the authority's certificate is none")
+	}
+	for what, text := range map[string][]byte{"issued": pair.Certificate, "renewed": renewed} {
+		list, err := parseAll(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := list[0]
+		if c.PublicKeyAlgorithm != x509.ECDSA || c.SignatureAlgorithm != x509.ECDSAWithSHA256 || len(c.URIs) != 1 {
+			t.Errorf("%s: %s, %s, %v", what, c.PublicKeyAlgorithm, c.SignatureAlgorithm, c.URIs)
+		}
+		for host, want := range map[string]bool{"n1": true, "10.0.0.1": true, "[::1]": true, "n2": false, "10.0.0.2": false} {
+			if _, err := c.Verify(x509.VerifyOptions{DNSName: host, Roots: roots}); (err == nil) != want {
+				t.Errorf("%s, called %s: %v", what, host, err)
+			}
+		}
+	}
 }

@@ -53,8 +53,9 @@ func (r *root) certsIssueCommand() *cobra.Command {
 	name := cmd.Flags().String("group", configs.Default().Group, "name of the group")
 	node := cmd.Flags().String("node", "", "name of the node")
 	valid := cmd.Flags().Duration("valid", offline.NodeValid, "how long it lasts")
+	hosts := cmd.Flags().StringSlice("host", nil, "name or address by which browsers call the node, beside its name; may be repeated")
 	cmd.RunE = func(*cobra.Command, []string) error {
-		return r.certsDone(offline.IssueCert(*dir, *name, *node, *valid))
+		return r.certsDone(offline.IssueCert(*dir, *name, *node, *valid, *hosts...))
 	}
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func secrets(dir string, plans []plan) ([]output, error) {
 		{filepath.Join(dir, gossipKeyName), configs.FormatGossipKey(gossip)},
 	}
 	for _, p := range plans {
-		pair, err := ca.Issue(certs.Name{Group: group, Node: p.config.Node}, NodeValid)
+		pair, err := ca.Issue(certs.Name{Group: group, Node: p.config.Node}, NodeValid, hostsOf(p.config)...)
 		if err != nil {
 			return nil, err
 		}
@@ -65,6 +66,17 @@ func secrets(dir string, plans []plan) ([]output, error) {
 			output{p.config.Security.KeyFile, string(pair.Key)})
 	}
 	return outputs, nil
+}
+
+// hostsOf are the names and addresses by which a browser calls a node.
+func hostsOf(c configs.Config) []string {
+	hosts := []string{c.Node, "localhost", "127.0.0.1", "::1"}
+	if host, _, err := net.SplitHostPort(c.Admin.Bind); err == nil && !net.ParseIP(host).IsUnspecified() {
+		hosts = append(hosts, host)
+	}
+	hosts = append(hosts, c.Admin.Hosts...)
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }
 
 // NewGossipKey draws a key.
@@ -95,13 +107,14 @@ func NewAuthority(dir, group string, valid time.Duration) ([]CertFile, error) {
 	return showFile(path, time.Now())
 }
 
-// IssueCert writes a node's certificate and key into the directory of the authority. It overwrites nothing.
-func IssueCert(dir, group, node string, valid time.Duration) ([]CertFile, error) {
+// IssueCert writes a node's certificate and key into the directory of the authority. hosts are names and addresses by which
+// browsers call the node, beside its name. It overwrites nothing.
+func IssueCert(dir, group, node string, valid time.Duration, hosts ...string) ([]CertFile, error) {
 	ca, err := openAuthority(dir)
 	if err != nil {
 		return nil, err
 	}
-	pair, err := ca.Issue(certs.Name{Group: group, Node: node}, valid)
+	pair, err := ca.Issue(certs.Name{Group: group, Node: node}, valid, append([]string{node}, hosts...)...)
 	if err != nil {
 		return nil, err
 	}
