@@ -16,23 +16,25 @@ const (
 
 // AuditRecord is one record of the audit trail. Hash is of the record as JSON without it.
 type AuditRecord struct {
-	Seq     uint64          `json:"seq"` // from 1 on, without gaps
-	At      time.Time       `json:"at"`  // by the clock of Node
-	Node    string          `json:"node"`
-	Actor   string          `json:"actor"`
-	Role    Role            `json:"role,omitempty"`
-	Via     string          `json:"via,omitempty"`     // socket, session, token
-	Address string          `json:"address,omitempty"` // that they came from
-	Action  string          `json:"action"`            // such as backup.delete
-	Target  string          `json:"target,omitempty"`  // what it is about
-	Phase   string          `json:"phase"`             // asked, done, failed, refused
-	Of      uint64          `json:"of,omitempty"`      // number of the record that asked
-	Problem string          `json:"problem,omitempty"`
-	Request json.RawMessage `json:"request,omitempty"` // without secrets
-	Before  json.RawMessage `json:"before,omitempty"`
-	After   json.RawMessage `json:"after,omitempty"`
-	Prev    string          `json:"prev"` // hash of the record before; empty in the first
-	Hash    string          `json:"hash"`
+	Seq     uint64    `json:"seq"` // from 1 on, without gaps
+	At      time.Time `json:"at"`  // by the clock of Node
+	Node    string    `json:"node"`
+	Actor   string    `json:"actor"`
+	Role    Role      `json:"role,omitempty"`
+	Via     string    `json:"via,omitempty"`     // socket, session, token
+	Address string    `json:"address,omitempty"` // that they came from
+	Action  string    `json:"action"`            // such as backup.delete
+	Target  string    `json:"target,omitempty"`  // what it is about
+	Phase   string    `json:"phase"`             // asked, done, failed, refused
+	Of      uint64    `json:"of,omitempty"`      // number of the record that asked
+	Problem string    `json:"problem,omitempty"`
+	// Approver is the second person, who has approved what Actor had asked for.
+	Approver string          `json:"approver,omitempty"`
+	Request  json.RawMessage `json:"request,omitempty"` // without secrets
+	Before   json.RawMessage `json:"before,omitempty"`
+	After    json.RawMessage `json:"after,omitempty"`
+	Prev     string          `json:"prev"` // hash of the record before; empty in the first
+	Hash     string          `json:"hash"`
 }
 
 // AuditFilter selects records, newest first; zero fields select all.

@@ -249,3 +249,42 @@ func TestNoQuorum(t *testing.T) {
 		t.Fatal(list, err)
 	}
 }
+
+// TestManyAtOnce: the nodes of a group write at the same time, and so do many requests on each; none is told that others were
+// faster.
+func TestManyAtOnce(t *testing.T) {
+	m := &kept.Memory{}
+	const nodes, requests, each = 3, 8, 4
+	var all sync.WaitGroup
+	for n := range nodes {
+		trail := New(m, fmt.Sprint("n", n), at)
+		for range requests {
+			all.Go(func() {
+				for range each {
+					if _, err := trail.Append(context.Background(), Entry{Actor: "ann", Action: "backup.create", Phase: Asked}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if c, err := New(m, "n0", at).Check(t.Context()); err != nil || !c.Whole || c.Records != nodes*requests*each {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestTurn: who cannot write now is told so in its own time, and holds nobody up afterwards.
+func TestTurn(t *testing.T) {
+	trail, _ := newTrail()
+	trail.turn <- struct{}{} // another is at it
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := trail.Append(ctx, Entry{Actor: "ann"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	<-trail.turn
+	if _, err := trail.Append(t.Context(), Entry{Actor: "ann"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -28,6 +28,8 @@ type Entry struct {
 	Phase   string
 	Of      uint64 // number of the Asked that this is the end of
 	Problem string // why it failed or was refused
+	// Approver is the second person, where it took one.
+	Approver string
 	// Request, Before and After are JSON without secrets; empty: none.
 	Request, Before, After json.RawMessage
 }

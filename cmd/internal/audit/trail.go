@@ -31,16 +31,23 @@ type Trail struct {
 	store kept.Store
 	node  string
 	now   func() time.Time
+	turn  chan struct{} // who holds it appends: those of one process need not get ahead of each other
 }
 
 // New makes a trail over what is kept in store; node is the one that writes.
 func New(store kept.Store, node string, now func() time.Time) *Trail {
-	return &Trail{store: store, node: node, now: now}
+	return &Trail{store: store, node: node, now: now, turn: make(chan struct{}, 1)}
 }
 
 // Append writes an entry at the end, and gives its record. It blocks until that is safe, or ctx ends.
 func (t *Trail) Append(ctx context.Context, e Entry) (api.AuditRecord, error) {
 	var r api.AuditRecord
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return r, fmt.Errorf("write to the audit trail: %w", context.Cause(ctx))
+	}
 	err := kept.Update(ctx, t.store, headKey, func(end kept.Record) ([]kept.Change, error) {
 		var last head
 		if end.Version != 0 {
@@ -51,6 +58,7 @@ func (t *Trail) Append(ctx context.Context, e Entry) (api.AuditRecord, error) {
 		r = seal(api.AuditRecord{
 			Seq: last.Seq + 1, At: t.now().UTC().Round(0), Node: t.node, Actor: e.Actor, Role: e.Role, Via: e.Via, Address: e.Address,
 			Action: e.Action, Target: e.Target, Phase: e.Phase, Of: e.Of, Problem: e.Problem, Request: e.Request, Before: e.Before, After: e.After,
+			Approver: e.Approver,
 		}, last.Hash)
 		next, err := json.Marshal(head{r.Seq, r.Hash})
 		if err != nil {

@@ -13,5 +13,6 @@
 //     no record of that key. ErrConflict says that one has another; nothing was changed then.
 //   - A record is at most 64 KiB.
 //
-// Update is the usual way to change one record: it reads, lets the caller decide, and begins again after a conflict.
+// Update is the usual way to change one record: it reads, lets the caller decide, and begins again after a conflict,
+// a little later each time.
 package kept

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 )
 
 // ErrConflict says that a record had another version than the change expected. Nothing was changed.
@@ -42,13 +44,20 @@ type Store interface {
 	Commit(ctx context.Context, changes ...Change) error
 }
 
-// mostTries bounds how often Update begins again: each time somebody else has got ahead.
-const mostTries = 32
+// mostTries bounds how often Update begins again: each time somebody else has got ahead. From the second time on it waits
+// before, for a time that is drawn and grows to longestPause, so that two who meet do not meet again.
+const (
+	mostTries    = 32
+	longestPause = 50 * time.Millisecond
+)
 
 // Update changes one record by a decision that may be made several times: decide gets it as it is, and gives the changes
-// that belong together. No changes is a decision too.
+// that belong together. No changes is a decision too. When somebody else was faster each time the error is ErrConflict.
 func Update(ctx context.Context, s Store, key string, decide func(Record) ([]Change, error)) error {
-	for range mostTries {
+	for try := range mostTries {
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
 		r, err := s.Get(ctx, key)
 		if err != nil {
 			return err
@@ -63,4 +72,19 @@ func Update(ctx context.Context, s Store, key string, decide func(Record) ([]Cha
 		}
 	}
 	return fmt.Errorf("change %s: %w, %d times", key, ErrConflict, mostTries)
+}
+
+// pause waits before a try.
+func pause(ctx context.Context, try int) error {
+	if try < 2 {
+		return nil
+	}
+	timer := time.NewTimer(rand.N(min(longestPause, time.Millisecond<<try)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

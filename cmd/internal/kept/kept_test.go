@@ -1,10 +1,13 @@
 package kept
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestMemory holds what a Store promises: versions decide, a commit is whole or nothing.
@@ -46,15 +49,12 @@ func TestUpdate(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for done := false; !done; {
-				err := Update(t.Context(), &m, "n", func(r Record) ([]Change, error) {
-					n, _ := strconv.Atoi(string(r.Value)) // empty at first
-					return []Change{Put("n", []byte(strconv.Itoa(n+1)), r.Version)}, nil
-				})
-				if done = err == nil; !done && !errors.Is(err, ErrConflict) {
-					t.Error(err)
-					return
-				}
+			err := Update(t.Context(), &m, "n", func(r Record) ([]Change, error) {
+				n, _ := strconv.Atoi(string(r.Value)) // empty at first
+				return []Change{Put("n", []byte(strconv.Itoa(n+1)), r.Version)}, nil
+			})
+			if err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -66,4 +66,25 @@ func TestUpdate(t *testing.T) {
 	if err := Update(t.Context(), &m, "n", func(Record) ([]Change, error) { return nil, refused }); !errors.Is(err, refused) {
 		t.Errorf("a refusal became %v", err)
 	}
+}
+
+// rival is a store in which somebody else is always faster.
+type rival struct{ Memory }
+
+func (r *rival) Commit(context.Context, ...Change) error { return ErrConflict }
+
+// TestUpdateEnds: when somebody else is faster each time Update ends, and says so; or when nobody waits for it any more.
+func TestUpdateEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		decide := func(Record) ([]Change, error) { tries++; return []Change{Put("n", nil, 0)}, nil }
+		if err := Update(t.Context(), &rival{}, "n", decide); !errors.Is(err, ErrConflict) || tries != mostTries {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+		defer cancel()
+		if err := Update(ctx, &rival{}, "n", decide); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
 }
