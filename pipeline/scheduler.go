@@ -243,14 +243,18 @@ func (s *Scheduler) Schedules(ctx context.Context, n int) ([]ScheduleState, erro
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
+	kept, err := s.items.All(ctx, ScheduleComponent, ScheduleComponent)
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	noted := make(map[string]component.Item, len(kept))
+	for _, it := range kept {
+		noted[it.ID] = it
+	}
 	out, jobs := []ScheduleState{}, s.known()
 	for _, name := range slices.Sorted(maps.Keys(jobs)) {
 		st := ScheduleState{Job: jobs[name].Job}
-		it, err := s.items.Get(ctx, ScheduleComponent, itemID(name))
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return nil, fmt.Errorf("read schedule %s: %w", name, err)
-		}
-		if st.Planned, err = plannedOf(it); err != nil {
+		if st.Planned, err = plannedOf(noted[itemID(name)]); err != nil { // one that is not noted yet is as if new
 			return nil, fmt.Errorf("read schedule %s: %w", name, err)
 		}
 		if !st.Planned.Disabled && !st.Job.Schedule.Disabled {

@@ -65,6 +65,7 @@ type App struct {
 	shelves  map[string]api.StorageState
 	able     pipeline.Abilities
 	uncopied error // why the audit trail is not copied to its disk
+	aside    asideSeen
 	cleanups []cleanup
 	cancel   context.CancelFunc
 	done     chan struct{}

@@ -11,7 +11,6 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/offline"
 	"github.com/fencepost/fencepost/cmd/internal/overview"
 	"github.com/fencepost/fencepost/gms"
-	"github.com/fencepost/fencepost/pipeline/ledger"
 )
 
 // overviewWithin bounds what an overview may take; what is not known by then is left out, and said to be.
@@ -33,14 +32,14 @@ func (a *App) look(ctx context.Context) api.Overview {
 		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready",
 	})
 	f.View.Stale = stale
-	f.Others = slices.Concat(a.othersAlarms(), a.notifyProblems(), a.settingsAlarms())
+	f.Others = slices.Concat(a.othersAlarms(), a.notifyProblems(), a.settingsAlarms(), a.approvalAlarms())
 	if warnings, err := offline.CheckSecurity(&a.cfg, f.Now); err != nil {
 		f.Certificate = err.Error()
 	} else if len(warnings) > 0 {
 		f.Certificate = warnings[0]
 	}
 	if w, err := (jobs{a}).now(); err == nil {
-		f.Stuck = stuckOf(w)
+		f.Stuck, f.Aside = stuckOf(w), a.setAside(ctx, w)
 		if f.Ledger = a.addDatabases(ctx, w, &f); f.Ledger != nil {
 			f.Databases = nil // half a list would look like a whole one
 		}
@@ -89,72 +88,6 @@ func (a *App) shelvesNow() []api.StorageState {
 		list = append(list, s)
 	}
 	return list
-}
-
-// goodPage is how many entries are read at once while the newest good backup of a database is looked for.
-const goodPage = 10
-
-// addDatabases reads what the ledger knows of each database, those that are configured here and those that only have
-// backups left.
-func (a *App) addDatabases(ctx context.Context, w *work, f *overview.Facts) error {
-	active, err := w.ledger.Tasks(ctx, ledger.TaskFilter{Active: true})
-	if err != nil {
-		return err
-	}
-	for _, t := range active {
-		if t.State == ledger.Planned {
-			f.Waiting++
-		} else {
-			f.Active++
-		}
-	}
-	next, err := a.nextBackups(ctx, w)
-	if err != nil {
-		return err
-	}
-	rpo := a.expectedEvery()
-	since := a.expectedSince()
-	for _, name := range slices.Sorted(maps.Keys(rpo)) {
-		d := overview.Database{Name: name, RPO: rpo[name], Expected: since[name], Next: next[name]}
-		if err := addBackups(ctx, w.ledger, &d); err != nil {
-			return err
-		}
-		tasks, err := w.ledger.Tasks(ctx, ledger.TaskFilter{Database: name, Type: ledger.Create, Limit: goodPage})
-		if err != nil {
-			return err
-		}
-		for _, t := range tasks {
-			d.Tasks = append(d.Tasks, taskOf(t))
-		}
-		f.Databases = append(f.Databases, d)
-	}
-	return nil
-}
-
-// addBackups finds the newest complete backup of a database, and the newest good one.
-func addBackups(ctx context.Context, led ledger.Ledger, d *overview.Database) error {
-	filter := ledger.BackupFilter{Database: d.Name, Limit: goodPage}
-	for {
-		list, err := led.Backups(ctx, filter)
-		if err != nil {
-			return fmt.Errorf("backups of %s: %w", d.Name, err)
-		}
-		for _, b := range list {
-			shown := backupOf(b)
-			if d.Newest == nil && b.State == ledger.BackupCompleted {
-				d.Newest = &shown
-			}
-			if overview.Good(shown) {
-				d.Good = &shown
-				return nil
-			}
-		}
-		if len(list) < goodPage {
-			return nil
-		}
-		last := list[len(list)-1]
-		filter.After = ledger.Place{Created: last.Created, ID: last.ID}
-	}
 }
 
 // nextBackups is when each database's next backup is scheduled.

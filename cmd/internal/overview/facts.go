@@ -22,6 +22,8 @@ type Facts struct {
 
 	Stuck []api.Claim // of the node that answers, whose work was ended by force and is not proven to have stopped
 
+	Aside []Aside // items that components have given up
+
 	Fences    []api.Fence
 	Claims    []api.Claim
 	Storages  []api.StorageState
@@ -31,6 +33,14 @@ type Facts struct {
 	Active, Waiting int
 
 	Others []api.Alarm // local ones of other members
+}
+
+// Aside is an item on which a component has failed too often in a row: nobody works on it until a person has looked.
+type Aside struct {
+	Component, Item string
+	Failures        int
+	Why             string    // of the last failure
+	Since           time.Time // of that
 }
 
 // Database is what is known of one database.

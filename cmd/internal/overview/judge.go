@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
@@ -191,7 +192,16 @@ func recoveryAlarms(f Facts) (list []api.Alarm) {
 		}
 		list = append(list, api.Alarm{Kind: kindQuarantine, About: c.Component + " " + c.Item, Severity: api.Critical,
 			Text: "item " + c.Item + " of " + c.Component + " is quarantined, by an operator or because it has cost too many nodes their lives",
-			Hint: "the logs of the nodes that died say why; then: fencepost claim free " + c.Component + " " + c.Item})
+			Hint: "the logs of the nodes that died say why; then: fencepost claim free " + c.Component + " " + c.Item + " --token " + strconv.FormatUint(c.Token, 10)})
+	}
+	for _, x := range f.Aside {
+		a := api.Alarm{Kind: kindQuarantine, About: x.Component + " " + x.Item, Severity: api.Critical, Cause: x.Why,
+			Text: fmt.Sprintf("item %s of %s is quarantined after %d failures in a row%s", x.Item, x.Component, x.Failures, problem(x.Why)),
+			Hint: "fencepost item query " + x.Component + " --explain " + x.Item + " shows them; when the cause is mended: fencepost event restart " + x.Item + " " + x.Component}
+		if !x.Since.IsZero() {
+			a.Since = &x.Since
+		}
+		list = append(list, a)
 	}
 	return list
 }

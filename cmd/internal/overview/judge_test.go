@@ -87,6 +87,9 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		{"quarantine", func(f *Facts) {
 			f.Claims = []api.Claim{{Component: "backup", Item: "t1", State: "quarantined"}, {Component: "backup", Item: "t2", State: "orphan"}}
 		}, api.HealthAlarmed, []string{"critical quarantine/backup t1"}},
+		{"given up", func(f *Facts) {
+			f.Aside = []Aside{{Component: "export", Item: "b7", Failures: 5, Why: "exit code 3"}}
+		}, api.HealthAlarmed, []string{"critical quarantine/export b7"}},
 		{"storages", func(f *Facts) {
 			f.Storages = []api.StorageState{{Name: "a", State: "away"}, {Name: "b", State: "strange"}, {Name: "c", State: "ready"}, {Name: "d", State: "unknown"}}
 		}, api.HealthAlarmed, []string{"critical storage/b on n1", "warning storage/a on n1"}},
