@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +48,11 @@ func (r *root) applyCommand() *cobra.Command {
 		}
 		s, err := configs.LoadSettings(from)
 		if err != nil {
-			return &api.Error{Code: api.CodeUsage, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
+			e := &api.Error{Code: api.CodeUsage, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
+			if errors.Is(err, fs.ErrNotExist) {
+				e.Hint = "name a file or a directory that is there; fencepost export -f " + from + " writes one of the settings that there are"
+			}
+			return e
 		}
 		want.Settings = []api.Setting{}
 		for _, o := range s.Objects() {
@@ -109,12 +115,8 @@ func (r *root) exportCommand() *cobra.Command {
 			return err
 		}
 		out := exportOutput{Settings: got}
-		var objects []configs.Object
-		for _, s := range got.Settings {
-			objects = append(objects, configs.Object(s))
-		}
-		if out.kept, err = configs.FromObjects(objects); err != nil {
-			return fmt.Errorf("read the settings, which may be of a later version: %w", err)
+		if out.kept, err = settingsOf(got); err != nil {
+			return err
 		}
 		if to != "" {
 			if out.files, err = writeSettings(out.kept, to); err != nil {
@@ -126,17 +128,21 @@ func (r *root) exportCommand() *cobra.Command {
 	return cmd
 }
 
-// writeSettings writes a file for each kind, also one of which there is nothing: an older file would say otherwise.
+// writeSettings writes a file for each kind of which there is something. An older file of another kind is emptied: it would
+// say otherwise.
 func writeSettings(s configs.Settings, dir string) (files []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("write the settings: %w", err)
 	}
 	for _, kind := range configs.Kinds() {
+		file := filepath.Join(dir, configs.ListOf(kind)+".yaml")
 		text := s.Text(kind)
 		if text == "" {
+			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
 			text = configs.ListOf(kind) + ": []\n"
 		}
-		file := filepath.Join(dir, configs.ListOf(kind)+".yaml")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			return files, fmt.Errorf("write the settings: %w", err)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/cmd/internal/offline"
-	"github.com/fencepost/fencepost/configs"
 )
 
 // usualConfig is where the packaged daemon has its configuration.
@@ -22,23 +21,35 @@ type doctorOutput []offline.Exam
 
 func (r *root) doctorCommand() *cobra.Command {
 	var o offline.DoctorOptions
+	var from string
 	cmd := &cobra.Command{
 		Use:   "doctor [--config FILE]",
 		Short: "Examine this machine for a node: before the daemon is started, and while it runs",
 		Long: "Examine whether a node with a configuration can work on this machine: the configuration itself, the modes of files with\n" +
 			"secrets, the certificate, the home and the file system below it, the ports and addresses, the seeds, and for each database\n" +
-			"its server, the client programs, the rights of the role and the server's clock; each storage is written to and read.\n" +
+			"its server, the client programs, the rights of the role and the server's clock; each storage is written to and read; those of the\n" +
+			"group's settings, which the daemon tells or --settings names, too.\n" +
 			"When the daemon runs, what it and the other nodes have to tell is examined too: among it the clocks of the nodes.\n" +
 			"Each thing that is wrong is followed by how it is mended. It changes nothing that stays, and fails when something\n" +
 			"failed. Run it as the user who runs the daemon.",
 		Args: arguments(0, 0),
 	}
 	cmd.Flags().StringVar(&o.Config, "config", "", "configuration file of the node (default $FENCEPOST_CONFIG, else "+usualConfig+")")
+	cmd.Flags().StringVar(&from, "settings", "", "settings of the group, as fencepost export writes them (default: the daemon is asked)")
 	cmd.Flags().BoolVar(&o.Reading, "read-only", false, "put nothing into the storages, only read whose they are")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.Config = cmp.Or(o.Config, r.Getenv("FENCEPOST_CONFIG"), usualConfig)
-		told, running := r.askDaemon(cmd.Context(), o.Config)
+		c := r.daemonOf(o.Config)
+		defer c.Close()
+		told, running := askDaemon(cmd.Context(), c)
 		o.Running = running
+		var err error
+		switch o.Settings, err = groupSettings(cmd.Context(), c, from); {
+		case away(err) && from == "":
+			told = append(told, offline.Exam{What: "settings", About: "of the group", State: offline.ExamSkipped, Found: "storages and databases that only they name were not looked at: no daemon tells them", Hint: "--settings names what fencepost export has written"})
+		case err != nil:
+			return err
+		}
 		exams := append(offline.Examine(cmd.Context(), o), told...)
 		if err := r.print(doctorOutput(exams)); err != nil {
 			return err
@@ -58,13 +69,7 @@ func (r *root) doctorCommand() *cobra.Command {
 }
 
 // askDaemon has the running daemon say what it and the other nodes are alarmed about. A daemon that does not run is no failure.
-func (r *root) askDaemon(ctx context.Context, config string) (exams []offline.Exam, running bool) {
-	c := r.client()
-	if cfg, err := configs.Load(config); err == nil && r.socket == "" && r.Getenv("FENCEPOST_SOCKET") == "" {
-		c.Close()
-		c = api.NewClient(cfg.Admin.Socket)
-	}
-	defer c.Close()
+func askDaemon(ctx context.Context, c *api.Client) (exams []offline.Exam, running bool) {
 	o, err := c.Overview(ctx)
 	if err != nil {
 		return []offline.Exam{{What: "daemon", State: offline.ExamSkipped, Found: "it does not run, or not here: " + err.Error(), Hint: "systemctl status fencepostd"}}, false

@@ -26,16 +26,19 @@ func (r *root) kitCommand() *cobra.Command {
 
 func (r *root) kitMakeCommand() *cobra.Command {
 	var o offline.KitOptions
+	var from string
 	cmd := &cobra.Command{
 		Use:   "make FILE --config FILE",
 		Short: "Write a kit for a group",
 		Long: "Write a kit, from the configuration of a node that can restore (its processors have the identity_file). It overwrites\n" +
-			"nothing. Make a new one when a storage, a credential or a key changes, and when a node joins.",
+			"nothing. Make a new one when a storage, a credential or a key changes, and when a node joins. Storages and\n" +
+			"databases of the group's settings are in it when the daemon of that configuration tells them, or --settings names them.",
 		Args: arguments(1, 1),
 	}
 	cmd.Flags().StringVar(&o.Config, "config", "", "configuration file of a node that can restore")
+	cmd.Flags().StringVar(&from, "settings", "", "settings of the group, as fencepost export writes them (default: the daemon is asked)")
 	phrase := passphraseFlag(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if o.Config == "" {
 			return &api.Error{Code: api.CodeUsage, Message: "which group?", Hint: "name the configuration of one of its nodes by --config FILE"}
 		}
@@ -43,6 +46,11 @@ func (r *root) kitMakeCommand() *cobra.Command {
 			return err
 		}
 		o.Out, o.Now = args[0], r.Now()
+		c := r.daemonOf(o.Config)
+		defer c.Close()
+		if o.Settings, err = groupSettings(cmd.Context(), c, from); err != nil && !(away(err) && from == "") {
+			return err
+		}
 		content, err := offline.MakeKit(o)
 		if err != nil {
 			return err

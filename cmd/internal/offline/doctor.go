@@ -37,6 +37,8 @@ type DoctorOptions struct {
 	Running bool
 	// Reading leaves the storages unwritten: their owners are read, nothing is put there.
 	Reading bool
+	// Settings are those of the group, with the databases that were found on its servers; nil: they are not known.
+	Settings *configs.Settings
 }
 
 // examWithin bounds what one database, storage or seed may take.
@@ -51,6 +53,13 @@ func Examine(ctx context.Context, o DoctorOptions) []Exam {
 		return invalid(o.Config, err)
 	}
 	exams := []Exam{{What: "configuration", About: o.Config, State: ExamOK, Found: "valid"}}
+	if o.Settings != nil {
+		var problems []configs.Problem
+		c, problems = c.With(*o.Settings)
+		for _, p := range problems {
+			exams = append(exams, Exam{What: "settings", About: p.Path, State: ExamWarning, Found: p.Text})
+		}
+	}
 	exams = append(exams, examineSecrets(c)...)
 	exams = append(exams, examineHome(c.Home)...)
 	exams = append(exams, examinePorts(ctx, c, o.Running)...)
@@ -87,6 +96,12 @@ func invalid(file string, err error) []Exam {
 type skew struct {
 	database string
 	ahead    time.Duration
+}
+
+// TryDatabase is the examination of one database by itself.
+func TryDatabase(ctx context.Context, d configs.Database) Exam {
+	e, _ := examineDatabase(ctx, d)
+	return e
 }
 
 // examineDatabase begins a dump, which asks for all that one needs: that the server answers, that a client program fits it,
@@ -152,7 +167,7 @@ func examineStorage(ctx context.Context, o DoctorOptions, s configs.Storage) Exa
 		e.State, e.Found, e.Hint = ExamWarning, "keeps backups in the memory of the process: they are gone with it", "for trying out only"
 		return e
 	}
-	at := StorageOptions{Config: o.Config, Storage: s.Name}
+	at := StorageOptions{Config: o.Config, Storage: s.Name, Settings: o.Settings}
 	if o.Reading {
 		owner, err := ownerOf(ctx, at)
 		if err != nil {

@@ -47,6 +47,9 @@ type KitOptions struct {
 	Out        string // file to write; must not be there
 	Passphrase string // at least age.MinPassphrase bytes
 	Now        time.Time
+	// Settings are those of the group, with the databases that were found on its servers; nil: they are not known, which is
+	// one of the warnings.
+	Settings *configs.Settings
 }
 
 // KitContent tells what is in a kit.
@@ -67,7 +70,13 @@ func MakeKit(o KitOptions) (KitContent, error) {
 	if err != nil {
 		return KitContent{}, err
 	}
+	if o.Settings != nil {
+		c, _ = c.With(*o.Settings) // where both name something the file counts, here as on the node
+	}
 	files, content, err := kitFiles(*c, o.Now)
+	if o.Settings == nil {
+		content.Warnings = append(content.Warnings, "the group's settings are not known: storages and databases that only they name are not in the kit")
+	}
 	if err != nil {
 		return content, err
 	}

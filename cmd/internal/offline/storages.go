@@ -23,6 +23,8 @@ type StorageOptions struct {
 	Storage string // name of a storage in it
 	// Signers is the list of keys that tells which group this is. Empty: that of the node's home; there need not be one.
 	Signers string
+	// Settings are those of the group, whose storages are looked among, too; nil: they are not known.
+	Settings *configs.Settings
 }
 
 // OwnedBy says who owns a storage.
@@ -190,6 +192,9 @@ func sectionOf(o StorageOptions) (*configs.Config, configs.Storage, error) {
 	c, err := configs.Load(o.Config)
 	if err != nil {
 		return nil, configs.Storage{}, err
+	}
+	if o.Settings != nil {
+		c, _ = c.With(*o.Settings) // what does not count beside the file is not looked for
 	}
 	s, err := named(c, o.Config, o.Storage)
 	return c, s, err
