@@ -19,7 +19,7 @@ type Object struct {
 
 // Kinds are the kinds of objects, in the order in which one may name those before it.
 func Kinds() []string {
-	return []string{"storage", "server", "database", "schedule", "retention", "binding"}
+	return []string{"storage", "server", "database", "schedule", "retention", "binding", "approval"}
 }
 
 // ListOf is the key of the list that objects of a kind are in; empty for no kind.

@@ -39,7 +39,28 @@ type Settings struct {
 	//	  labels: [team-a]
 	//	  as: [source, target]
 	Bindings []Binding `yaml:"bindings"`
+	// Approvals are what nobody does alone: a request waits until a second person, who may do the same, has approved it, and
+	// is then carried out as it was asked. Whatever is set here, to change it takes a second person, too: have two people
+	// who are admins before. For example
+	//
+	//	- name: delete
+	//	- name: restore
+	//	  within: 2h
+	//	- name: storage
+	Approvals []Approval `yaml:"approvals"`
 }
+
+// Approval is an operation that takes a second person.
+type Approval struct {
+	// Name is the operation: delete (a backup; to let retention remove more at once than it may by itself; to change what
+	// it keeps), restore (over something: in place, or where an existing database may be replaced; and to swap it back), or
+	// storage (to add, change or remove one of the settings).
+	Name string `yaml:"name"`
+	// Within is how long a request waits for the second person, 1m to 720h; then it is worth nothing. Default 24h.
+	Within time.Duration `yaml:"within"`
+}
+
+func (a *Approval) setDefaults(string) { *a = Approval{Within: 24 * time.Hour} }
 
 // Binding is what a user may do with databases that carry a label, beside what their role lets them do with all.
 type Binding struct {

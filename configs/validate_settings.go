@@ -48,6 +48,7 @@ func (s *Settings) Validate() error {
 	}
 	all.check(&ps)
 	s.checkBindings(&ps)
+	s.checkApprovals(&ps)
 	for i, d := range s.Databases {
 		if d.DSN.holdsPassword() {
 			ps.add(fmt.Sprintf("databases[%d].dsn", i), "holds a password, which every member would keep: write file:PATH, env:NAME or command:PROGRAM")
@@ -75,6 +76,17 @@ func (s *Settings) checkBindings(ps *problems) {
 		for j, as := range b.As {
 			checkOneOf(ps, fmt.Sprintf("%s.as[%d]", at, j), as, "source", "target")
 		}
+	}
+}
+
+func (s *Settings) checkApprovals(ps *problems) {
+	for i, a := range s.Approvals {
+		at := fmt.Sprintf("approvals[%d]", i)
+		checkOneOf(ps, at+".name", a.Name, "delete", "restore", "storage")
+		if j := slices.IndexFunc(s.Approvals, func(other Approval) bool { return other.Name == a.Name }); j < i {
+			ps.add(at+".name", "is %q, as approvals[%d] is: name each operation once", a.Name, j)
+		}
+		checkDuration(ps, at+".within", a.Within, time.Minute, 30*24*time.Hour)
 	}
 }
 

@@ -24,6 +24,9 @@ type Actor struct {
 	Session string    // id of the session, when they came with one
 	Address string    // of the network that they came from; empty at the socket
 	Ends    time.Time // of the session or the token, at the latest; zero at the socket
+	// Approves: it is known which person asks, so that they can be the second one of an approval: those who are logged in,
+	// and tokens that they have made for it.
+	Approves bool
 }
 
 // key is the context's key of an Actor.

@@ -160,7 +160,7 @@ func (a *Accounts) stands(s session, u user, now time.Time) bool {
 }
 
 func (a *Accounts) actorOf(s session, u user) Actor {
-	return Actor{Name: u.Name, Role: u.Role, Via: ViaSession, Session: s.Digest[:32], Address: s.Address, Ends: s.Created.Add(a.cfg.Max)}
+	return Actor{Name: u.Name, Role: u.Role, Via: ViaSession, Session: s.Digest[:32], Address: s.Address, Ends: s.Created.Add(a.cfg.Max), Approves: true}
 }
 
 // errNoSession is the answer to a cookie that is worth nothing.

@@ -25,6 +25,7 @@ type token struct {
 	By       string    `json:"by"`
 	Expires  time.Time `json:"expires"`
 	LastUsed time.Time `json:"last_used,omitzero"`
+	Approves bool      `json:"approves,omitempty"`
 
 	record kept.Record
 }
@@ -46,6 +47,8 @@ type NewToken struct {
 	User string
 	Role api.Role
 	For  time.Duration // 0: 90 days
+	// Approves lets it be the second person of an approval. It is the caller's to see that its user makes it, and nobody else.
+	Approves bool
 }
 
 // AddToken makes a token and gives its secret, which is kept nowhere.
@@ -74,7 +77,7 @@ func (a *Accounts) AddToken(ctx context.Context, n NewToken, by string) (secret 
 		return "", shown, err
 	}
 	now := a.cfg.Now().UTC()
-	t := token{ID: strings.ToLower(digest(drawn(16))[:12]), Name: n.Name, User: n.User, Role: n.Role, Created: now, By: by, Expires: now.Add(n.For)}
+	t := token{ID: strings.ToLower(digest(drawn(16))[:12]), Name: n.Name, User: n.User, Role: n.Role, Created: now, By: by, Expires: now.Add(n.For), Approves: n.Approves}
 	secret = TokenPrefix + t.ID + "_" + drawn(32)
 	t.Digest = digest(secret)
 	changes := []kept.Change{kept.Put(tokenKey(t.ID), encode(t), 0), kept.Put(owner.Key, owner.Value, owner.Version)}
@@ -97,7 +100,7 @@ func (a *Accounts) AddToken(ctx context.Context, n NewToken, by string) (secret 
 }
 
 func (t token) shown() api.Token {
-	out := api.Token{ID: t.ID, Name: t.Name, User: t.User, Role: t.Role, Created: t.Created, By: t.By, Expires: t.Expires}
+	out := api.Token{ID: t.ID, Name: t.Name, User: t.User, Role: t.Role, Created: t.Created, By: t.By, Expires: t.Expires, Approves: t.Approves}
 	if !t.LastUsed.IsZero() {
 		out.LastUsed = &t.LastUsed
 	}
@@ -206,5 +209,5 @@ func (a *Accounts) OfToken(ctx context.Context, secret string) (Actor, error) {
 		t.LastUsed = now
 		a.note(ctx, kept.Put(r.Key, encode(t), r.Version), now)
 	}
-	return Actor{Name: u.Name, Role: api.Least(u.Role, t.Role), Most: t.Role, Via: ViaToken, Token: t.ID, Ends: t.Expires}, nil
+	return Actor{Name: u.Name, Role: api.Least(u.Role, t.Role), Most: t.Role, Via: ViaToken, Token: t.ID, Ends: t.Expires, Approves: t.Approves}, nil
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
@@ -61,6 +62,8 @@ type Tasks interface {
 type Backups interface {
 	Backups(ctx context.Context, f api.BackupFilter) ([]api.Backup, error)
 	Backup(ctx context.Context, id string) (api.Backup, error)
+	// Manifest reads that of a backup from a storage; "" = from the first that has a copy.
+	Manifest(ctx context.Context, id, storage string) (api.Manifest, error)
 }
 
 // Requests plans work. A method returns when the task is written down durably.
@@ -85,6 +88,8 @@ type Keeping interface {
 // Storages looks into what lies in the storages. Methods take as long as that does.
 type Storages interface {
 	CheckStorage(ctx context.Context, name string, r api.CheckStorage) ([]api.Finding, error)
+	// TryStorage writes, reads and deletes under a name of its own. What is wrong is in the answer, and no error.
+	TryStorage(ctx context.Context, name string) (api.Tried, error)
 	RebuildCatalog(ctx context.Context, r api.RebuildCatalog) ([]api.Backup, error)
 }
 
@@ -142,7 +147,10 @@ type Backend struct {
 	Autonomous Autonomous
 	Storages   Storages
 	Settings   Settings
-	Bindings   Bindings // nil: nobody is bound to anything
+	Bindings   Bindings  // nil: nobody is bound to anything
+	Approvals  Approvals // nil: nothing needs a second person
+	// Now is the time by which approvals expire; default: time.Now.
+	Now func() time.Time
 	// Watch gives a channel that receives after any change of what the others show
 	// (coalesced: a hint, not a count), until ctx ends.
 	Watch func(ctx context.Context) <-chan struct{}

@@ -63,17 +63,37 @@ func (h *handler) bound(w http.ResponseWriter, r *http.Request, route Route, ref
 	if len(t.sources)+len(t.targets) == 0 {
 		return refused
 	}
+	return h.coversAll(bindings, actor.Name, t)
+}
+
+// coversAll says which of what is touched somebody is not bound to.
+func (h *handler) coversAll(bindings []Bound, user string, t touched) error {
 	for _, name := range t.sources {
 		if !h.covered(bindings, name, func(b Bound) bool { return b.Source }) {
-			return notBound(actor.Name, name, "source")
+			return notBound(user, name, "source")
 		}
 	}
 	for _, name := range t.targets {
 		if !h.covered(bindings, name, func(b Bound) bool { return b.Target }) {
-			return notBound(actor.Name, name, "target")
+			return notBound(user, name, "target")
 		}
 	}
 	return nil
+}
+
+// Operates tells whether who sends r is an operator of these databases, by role or because they are bound to their labels:
+// what somebody cannot do need not be offered to them. Whether it is done is decided when they ask for it.
+func (a *API) Operates(r *http.Request, sources, targets []string) bool {
+	actor, known := accounts.Of(r.Context())
+	switch {
+	case !known:
+		return false
+	case actor.Role.May(api.RoleOperator):
+		return true
+	case a.h.Bindings == nil || actor.Most != "" && !actor.Most.May(api.RoleOperator) || len(sources)+len(targets) == 0:
+		return false
+	}
+	return a.h.coversAll(a.h.Bindings.Bound(actor.Name), actor.Name, touched{sources, targets}) == nil
 }
 
 // boundTo tells whether a user is bound to anything.
@@ -173,6 +193,11 @@ func (h *handler) ofSchedule(ctx context.Context, r *http.Request, _ []byte) (to
 // ofRetained is about the database that the path names.
 func (h *handler) ofRetained(_ context.Context, r *http.Request, _ []byte) (touched, error) {
 	return touched{sources: filled(r.PathValue("database"))}, nil
+}
+
+// ofNamed is about the database that the path names.
+func (h *handler) ofNamed(_ context.Context, r *http.Request, _ []byte) (touched, error) {
+	return touched{sources: filled(r.PathValue("name"))}, nil
 }
 
 func filled(name string) []string {

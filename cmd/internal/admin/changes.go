@@ -32,6 +32,7 @@ func (h *handler) watched() []watchedResource {
 		})},
 		{"schedules", api.PathSchedules, look(func(ctx context.Context) ([]api.Schedule, error) { return h.Recurring.Schedules(ctx) })},
 		{"components", api.PathComponents, look(func(ctx context.Context) ([]api.Component, error) { return h.Autonomous.Components(ctx) })},
+		{"approvals", api.PathApprovals, look(func(ctx context.Context) ([]api.Approval, error) { return h.waitingNow(ctx) })},
 		{"claims", api.PathClaims, look(func(ctx context.Context) ([]api.Claim, error) { return h.Autonomous.Claims(ctx) })},
 	}
 }

@@ -128,6 +128,19 @@ func (f *fake) Restore(_ context.Context, r api.RestoreBackup) (api.Task, error)
 	return api.Task{ID: "t10", Type: "restore", Backup: r.Backup, Target: r.Target}, f.err
 }
 
+func (f *fake) restored() []api.RestoreBackup {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.restores)
+}
+
+// fail has everything answer err; nil ends that.
+func (f *fake) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
 func (f *fake) PreviewRestore(_ context.Context, r api.RestoreBackup) (api.RestorePlan, error) {
 	return api.RestorePlan{Backup: api.Backup{ID: "b1"}, Database: r.Database, Target: r.Target, Clients: []string{"ann"}}, f.err
 }
@@ -308,4 +321,16 @@ func (f *fake) UseGossipKey(_ context.Context, k api.KeyName) (api.Keyring, erro
 
 func (f *fake) RemoveGossipKey(_ context.Context, k api.KeyName) (api.Keyring, error) {
 	return api.Keyring{Keys: []api.KeyringKey{{Fingerprint: k.Fingerprint}}}, f.err
+}
+
+func (f *fake) TryStorage(_ context.Context, name string) (api.Tried, error) {
+	return api.Tried{Name: name, Node: "n1", Good: true, Found: "all is well", Steps: []api.TryStep{{Step: "write", TookMS: 3}}}, nil
+}
+
+func (f *fake) TryDatabase(_ context.Context, name string) (api.Tried, error) {
+	return api.Tried{Name: name, Node: "n1", Found: "connection refused", Hint: "look at its dsn"}, nil
+}
+
+func (f *fake) Manifest(_ context.Context, id, storage string) (api.Manifest, error) {
+	return api.Manifest{Backup: id, Token: 69, Storage: storage, Object: id + "/0000000000000069/manifest.json", Manifest: []byte(`{"format":2,"backup":"b1"}`)}, nil
 }

@@ -209,7 +209,7 @@ func TestChanges(t *testing.T) {
 		c := e.next()
 		seen[c.Resource] = c
 	}
-	if len(seen) != 8 || seen["tasks"].Path != api.PathTasks || seen["tasks"].Tag == "" {
+	if len(seen) != 9 || seen["tasks"].Path != api.PathTasks || seen["tasks"].Tag == "" {
 		t.Fatalf("%v", seen)
 	}
 	header := s.ask(t, "GET", api.PathView, "", 200, nil, bearer(s.tokens[api.RoleViewer])...)

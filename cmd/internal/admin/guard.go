@@ -13,17 +13,24 @@ import (
 // guard lets nobody at a route who may not use it.
 func (h *handler) guard(route Route) http.HandlerFunc {
 	serve := route.serve
+	if route.weigh != nil {
+		serve = h.held(route, serve)
+	}
 	if route.Creates {
 		serve = h.once(serve)
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Within)) // as in readBody
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Within)) // as in wholeBody
 		err := admit(r, route)
 		if forbidden(err) {
 			err = h.bound(w, r, route, err)
 		}
 		if err != nil {
 			h.fail(w, r, err)
+			return
+		}
+		if p := passOf(r.Context()); p != nil && p.probe {
+			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
@@ -51,7 +58,8 @@ func admit(r *http.Request, route Route) error {
 }
 
 // Allow says why who sends r may not do what needs the role least. What changes something needs the session's form token,
-// unless who asks came with a token or over the socket, which no foreign page can make a browser do.
+// unless who asks came with a token or over the socket, which no foreign page can make a browser do, or it is the daemon
+// itself that carries out what was approved.
 func Allow(r *http.Request, least api.Role, changes bool) error {
 	actor, known := accounts.Of(r.Context())
 	if !known {
@@ -60,7 +68,7 @@ func Allow(r *http.Request, least api.Role, changes bool) error {
 	if !actor.Role.May(least) {
 		return &api.Error{Code: api.CodeForbidden, Message: fmt.Sprintf("%s is %s, and this needs %s", actor.Name, actor.Role, least), Hint: "an admin can change the role: fencepost user set"}
 	}
-	if changes && actor.Via == accounts.ViaSession && !accounts.ValidFormToken(cookieOf(r), r.Header.Get(api.HeaderFormToken)) {
+	if changes && actor.Via == accounts.ViaSession && passOf(r.Context()) == nil && !accounts.ValidFormToken(cookieOf(r), r.Header.Get(api.HeaderFormToken)) {
 		return &api.Error{Code: api.CodeForbidden, Message: "the request does not bring the session's form token", Hint: "GET " + api.PathSession + " gives it; send it as the header " + api.HeaderFormToken}
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/approvals"
+	"github.com/fencepost/fencepost/cmd/internal/kept"
 )
 
 const (
@@ -35,9 +37,13 @@ func NewHandler(b Backend) *API {
 	if b.Kept == nil || b.Accounts == nil || b.Trail == nil {
 		panic("admin: a backend without Accounts, Trail or Kept")
 	}
-	h := &handler{Backend: b, tags: newTags(), repeats: repeats{store: b.Kept, now: time.Now}}
+	if b.Now == nil {
+		b.Now = time.Now
+	}
+	h := &handler{Backend: b, tags: newTags(), repeats: repeats{store: b.Kept, now: time.Now}, desk: approvals.New(b.Kept, b.Now)}
 	a := &API{h: h, mux: http.NewServeMux()}
 	a.routes = h.table()
+	h.routes, h.inner = a.routes, a.mux
 	h.description = describe(a.routes)
 	for _, route := range a.routes {
 		a.mux.HandleFunc(route.pattern(), h.guard(route))
@@ -83,7 +89,10 @@ type handler struct {
 	tags        *tags
 	repeats     repeats
 	limiter     accounts.Limiter
-	description []byte // of the API, as OpenAPI
+	desk        *approvals.Desk
+	routes      []Route
+	inner       http.Handler // answers all routes, guarded
+	description []byte       // of the API, as OpenAPI
 }
 
 func (h *handler) members(r *http.Request) ([]api.Member, error) {
@@ -170,17 +179,16 @@ func answer[A any](h *handler, w http.ResponseWriter, r *http.Request, status in
 
 // readBody is strict: a wish that this version does not know must not be passed over.
 func readBody(w http.ResponseWriter, r *http.Request, into any) error {
-	deadlines := http.NewResponseController(w)
-	_ = deadlines.SetReadDeadline(time.Now().Add(bodyWithin)) // where there is no connection, there is no deadline
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = deadlines.SetReadDeadline(time.Time{})
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return &api.Error{Code: api.CodeTooLarge, Message: "the request has more than 1 MiB"}
-	case err != nil:
-		return &api.Error{Code: api.CodeUsage, Message: "read the request: " + err.Error()}
-	case len(bytes.TrimSpace(body)) == 0:
+	body, err := wholeBody(w, r)
+	if err != nil {
+		return err
+	}
+	return understood(r, body, into)
+}
+
+// understood takes a request's body apart.
+func understood(r *http.Request, body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
@@ -239,6 +247,9 @@ func (h *handler) translate(err error) *api.Error {
 		if e := h.Translate(err); e != nil {
 			return e
 		}
+	}
+	if errors.Is(err, kept.ErrConflict) { // others were faster each time
+		return &api.Error{Code: api.CodeBusy, Message: err.Error(), Hint: "many change something at the same time; nothing was done: try again"}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &api.Error{Code: api.CodeUnavailable, Message: "the daemon could not answer in time: " + err.Error(), Hint: "try again"}

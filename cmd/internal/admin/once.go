@@ -78,7 +78,7 @@ func (h *handler) once(serve http.HandlerFunc) http.HandlerFunc {
 // wholeBody reads the body and puts it back.
 func wholeBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	deadlines := http.NewResponseController(w)
-	_ = deadlines.SetReadDeadline(time.Now().Add(bodyWithin)) // as in readBody
+	_ = deadlines.SetReadDeadline(time.Now().Add(bodyWithin)) // where there is no connection, there is no deadline
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_ = deadlines.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError

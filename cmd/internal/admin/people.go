@@ -212,9 +212,13 @@ func (h *handler) addToken(r *http.Request, want api.AddToken) (api.NewToken, er
 	case !actor.Role.May(want.Role) && !(want.Role == api.RoleOperator && want.User == actor.Name && actor.Most == "" && h.boundTo(actor.Name)):
 		return api.NewToken{}, &api.Error{Code: api.CodeForbidden, Message: string("who is " + actor.Role + " makes no token that is " + want.Role)}
 	}
+	if want.Approves && !(want.User == actor.Name && actor.Approves) {
+		return api.NewToken{}, &api.Error{Code: api.CodeForbidden, Message: "a token that approves is made by who will approve with it, and by nobody else",
+			Hint: "log in on the page as " + want.User + ", or use a token of theirs that approves"}
+	}
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
 	life := time.Duration(max(-longest, min(longest, want.ExpiresMS))) * time.Millisecond
-	secret, made, err := h.Accounts.AddToken(r.Context(), accounts.NewToken{Name: want.Name, User: want.User, Role: want.Role, For: life}, actor.Name)
+	secret, made, err := h.Accounts.AddToken(r.Context(), accounts.NewToken{Name: want.Name, User: want.User, Role: want.Role, For: life, Approves: want.Approves}, actor.Name)
 	return api.NewToken{Token: made, Secret: secret}, err
 }
 

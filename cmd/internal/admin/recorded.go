@@ -35,6 +35,9 @@ func recorded[A any](h *handler, r *http.Request, action string, want any, do fu
 		Actor: actor.Name, Role: actor.Role, Via: actor.Via, Address: actor.Address, Action: action, Target: target(r),
 		Phase: audit.Asked, Request: audit.Value(want),
 	}
+	if p := passOf(ctx); p != nil {
+		e.Approver = p.approver
+	}
 	within, cancel := context.WithTimeout(ctx, recordWithin)
 	asked, err := h.Trail.Append(within, e)
 	cancel()

@@ -27,6 +27,9 @@ type Route struct {
 
 	serve http.HandlerFunc
 	about about // nil: it is about no database
+	weigh weigh // nil: it never needs a second person
+
+	operations []string // that it can be, for weigh
 }
 
 // Param is one parameter of a query.

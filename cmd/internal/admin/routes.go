@@ -13,7 +13,7 @@ const storageWork = time.Hour
 
 // table is all that the API answers, by what it is about.
 func (h *handler) table() []Route {
-	return slices.Concat(h.ofGroup(), h.ofDrains(), h.ofTasks(), h.ofBackups(), h.ofRecurring(), h.ofAutonomous(), h.ofStorages(), h.ofSettings(), h.ofKeyring(), h.ofNotify(), h.ofReload(), h.ofUsage(), h.ofAccounts(), h.ofAudit(), h.ofItself())
+	return slices.Concat(h.ofGroup(), h.ofDrains(), h.ofTasks(), h.ofBackups(), h.ofRecurring(), h.ofAutonomous(), h.ofStorages(), h.ofSettings(), h.ofKeyring(), h.ofNotify(), h.ofReload(), h.ofUsage(), h.ofAccounts(), h.ofApprovals(), h.ofAudit(), h.ofItself())
 }
 
 func (h *handler) ofGroup() []Route {
@@ -43,9 +43,9 @@ func (h *handler) ofTasks() []Route {
 		get(h, one, "task.read", "One task.", func(r *http.Request) (api.Task, error) { return h.Tasks.Task(r.Context(), r.PathValue("id")) }),
 		get(h, one+"/log", "tasklog.read", "What happened to a task.", func(r *http.Request) (api.TaskLog, error) { return h.Tasks.TaskLog(r.Context(), r.PathValue("id")) }),
 		post(h, api.RoleOperator, one+"/cancel", "task.cancel", "Ask for the end of a task.", h.cancel).touching(h.ofTask),
-		post(h, api.RoleOperator, one+"/undo", "restore.undo", "Give the name of a restored database back to the one that it replaced.", func(r *http.Request, _ struct{}) (api.Task, error) {
+		weighed(post(h, api.RoleOperator, one+"/undo", "restore.undo", "Give the name of a restored database back to the one that it replaced.", func(r *http.Request, _ struct{}) (api.Task, error) {
 			return h.Requests.Undo(r.Context(), r.PathValue("id"))
-		}),
+		}), h.weighUndo, api.ApproveRestore),
 	}
 }
 
@@ -56,13 +56,16 @@ func (h *handler) ofBackups() []Route {
 			append([]Param{{"database", "string", "only of this one"}}, pages("backup's id")...)...),
 		get(h, one, "backup.read", "One backup.", func(r *http.Request) (api.Backup, error) { return h.Backups.Backup(r.Context(), r.PathValue("id")) }),
 		post(h, api.RoleOperator, api.PathBackups, "backup.create", "Plan a backup; the answer is its task.", h.createBackup).creating().touching(h.ofNewBackup),
-		post(h, api.RoleOperator, one+"/restore", "restore.create", "Plan a restore; the answer is its task.", h.restore).creating().touching(h.ofRestore),
+		get(h, one+"/manifest", "manifest.read", "The manifest of a backup as it lies in a storage.", func(r *http.Request) (api.Manifest, error) {
+			return h.Backups.Manifest(r.Context(), r.PathValue("id"), r.URL.Query().Get("storage"))
+		}, Param{"storage", "string", "that it is read from; none: the first that has a copy"}),
+		weighed(post(h, api.RoleOperator, one+"/restore", "restore.create", "Plan a restore; the answer is its task.", h.restore).creating().touching(h.ofRestore), h.weighRestore, api.ApproveRestore),
 		ask(h, api.RoleOperator, api.PathPreview, "restore.preview", "What a restore would do, and meet; nothing is planned.", func(r *http.Request, want api.RestoreBackup) (api.RestorePlan, error) {
 			return h.Requests.PreviewRestore(r.Context(), want)
 		}).touching(h.ofRestore),
-		post(h, api.RoleOperator, one+"/delete", "backup.delete", "Plan the deletion of a backup; the answer is its task.", func(r *http.Request, want api.DeleteBackup) (api.Task, error) {
+		weighed(post(h, api.RoleOperator, one+"/delete", "backup.delete", "Plan the deletion of a backup; the answer is its task.", func(r *http.Request, want api.DeleteBackup) (api.Task, error) {
 			return h.Keeping.DeleteBackup(r.Context(), r.PathValue("id"), want)
-		}).creating().touching(h.ofBackup),
+		}).creating().touching(h.ofBackup), h.weighDelete, api.ApproveDelete),
 		post(h, api.RoleOperator, one+"/undelete", "backup.undelete", "Take a planned deletion back.", func(r *http.Request, _ struct{}) (api.Backup, error) {
 			return h.Keeping.UndeleteBackup(r.Context(), r.PathValue("id"))
 		}).touching(h.ofBackup),
@@ -93,9 +96,9 @@ func (h *handler) ofRecurring() []Route {
 		get(h, kept, "retention.read", "What retention does with the backups of a database, and why: a dry run.", func(r *http.Request) (api.Prune, error) {
 			return h.Recurring.Prune(r.Context(), r.PathValue("database"))
 		}),
-		post(h, api.RoleOperator, kept+"/confirm", "retention.confirm", "Let more go at once than the share that needs no word.", func(r *http.Request, _ struct{}) (api.Prune, error) {
+		weighed(post(h, api.RoleOperator, kept+"/confirm", "retention.confirm", "Let more go at once than the share that needs no word.", func(r *http.Request, _ struct{}) (api.Prune, error) {
 			return h.Recurring.ConfirmPrune(r.Context(), r.PathValue("database"))
-		}).touching(h.ofRetained),
+		}).touching(h.ofRetained), h.weighConfirm, api.ApproveDelete),
 	}
 }
 
@@ -104,6 +107,9 @@ func (h *handler) ofStorages() []Route {
 		post(h, api.RoleAdmin, api.PathStorages+"/{name}/check", "storage.check", "Compare a storage with the ledger; with fix, remove what nothing counts.", func(r *http.Request, want api.CheckStorage) ([]api.Finding, error) {
 			return h.Storages.CheckStorage(r.Context(), r.PathValue("name"), want)
 		}).taking(storageWork),
+		post(h, api.RoleAdmin, api.PathStorages+"/{name}/test", "storage.test", "Try all that backups need of a storage, from the node that answers, under a name of its own.", func(r *http.Request, _ struct{}) (api.Tried, error) {
+			return h.Storages.TryStorage(r.Context(), r.PathValue("name"))
+		}),
 		post(h, api.RoleAdmin, api.PathCatalog+"/rebuild", "catalog.rebuild", "Have the ledger know whole backups of the storages.", func(r *http.Request, want api.RebuildCatalog) ([]api.Backup, error) {
 			return h.Storages.RebuildCatalog(r.Context(), want)
 		}).taking(storageWork),

@@ -23,6 +23,8 @@ type Settings interface {
 	Databases(ctx context.Context) ([]api.Database, error)
 	// ForgetDatabase is for one that is gone from its server; CodeConflict for one that is not.
 	ForgetDatabase(ctx context.Context, name string) error
+	// TryDatabase begins a dump and ends it again. What is wrong is in the answer, and no error.
+	TryDatabase(ctx context.Context, name string) (api.Tried, error)
 }
 
 // ofSettings are the routes of the group's settings.
@@ -35,11 +37,11 @@ func (h *handler) ofSettings() []Route {
 		ask(h, api.RoleAdmin, api.PathSettings+"/plan", "settings.plan", "What applying settings would change; nothing is.", func(r *http.Request, want api.ApplySettings) (api.AppliedSettings, error) {
 			return h.Settings.PlanSettings(r.Context(), want)
 		}),
-		post(h, api.RoleAdmin, api.PathSettings, "settings.apply", "Have the group have these settings: all of them, or nothing is changed. Backups stay.", func(r *http.Request, want api.ApplySettings) (api.AppliedSettings, error) {
+		weighed(post(h, api.RoleAdmin, api.PathSettings, "settings.apply", "Have the group have these settings: all of them, or nothing is changed. Backups stay.", func(r *http.Request, want api.ApplySettings) (api.AppliedSettings, error) {
 			return h.Settings.ApplySettings(r.Context(), want)
-		}),
-		post(h, api.RoleAdmin, one, "setting.set", "Make or replace one setting.", h.setSetting),
-		remove(h, api.RoleAdmin, one, "setting.remove", "Remove one setting; backups stay.", h.removeSetting),
+		}), h.weighApply, ofSettingsNeeding...),
+		weighed(post(h, api.RoleAdmin, one, "setting.set", "Make or replace one setting.", h.setSetting), h.weighSetting, ofSettingsNeeding...),
+		weighed(remove(h, api.RoleAdmin, one, "setting.remove", "Remove one setting; backups stay.", h.removeSetting), h.weighRemoval, ofSettingsNeeding...),
 		get(h, api.PathServers, "servers.read", "The servers of the settings, with the databases that were found on them.", func(r *http.Request) ([]api.Server, error) {
 			return h.Settings.Servers(r.Context())
 		}),
@@ -49,6 +51,9 @@ func (h *handler) ofSettings() []Route {
 		get(h, api.PathDatabases, "databases.read", "The databases that the node which answers knows, and where they are from.", func(r *http.Request) ([]api.Database, error) {
 			return h.Settings.Databases(r.Context())
 		}),
+		post(h, api.RoleOperator, api.PathDatabases+"/{name}/test", "database.test", "Try a database as a backup would use it, from the node that answers; nothing is read.", func(r *http.Request, _ struct{}) (api.Tried, error) {
+			return h.Settings.TryDatabase(r.Context(), r.PathValue("name"))
+		}).touching(h.ofNamed),
 		remove(h, api.RoleAdmin, api.PathDatabases+"/{name}", "database.forget", "Expect nothing more of a database that is gone from its server; its backups stay.", func(r *http.Request) (api.Ended, error) {
 			name := r.PathValue("name")
 			return api.Ended{Name: name}, h.Settings.ForgetDatabase(r.Context(), name)

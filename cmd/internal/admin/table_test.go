@@ -29,7 +29,7 @@ type site struct {
 	base     string
 	tokens   map[api.Role]string
 	sessions map[api.Role]accounts.Session
-	extra    string // id of a token that may go
+	extra    string // id of a token that may go, or of a request that waits for approval
 }
 
 // newSite serves it, with TLS when secure is set.
@@ -60,7 +60,7 @@ func newSite(t *testing.T, secure *tls.Config) *site {
 			t.Fatal(err)
 		}
 		var err error
-		if s.tokens[role], _, err = s.accounts.AddToken(t.Context(), accounts.NewToken{Name: "test", User: name, Role: role}, "test"); err != nil {
+		if s.tokens[role], _, err = s.accounts.AddToken(t.Context(), accounts.NewToken{Name: "test", User: name, Role: role, Approves: true}, name); err != nil {
 			t.Fatal(err)
 		}
 		s.logIn(t, role)
@@ -120,6 +120,8 @@ func (s *site) request(t *testing.T, r Route, body string) *http.Request {
 		path = api.UserPath("the-viewer")
 	case r.Action == "token.remove" && s.extra != "":
 		path = api.TokenPath(s.extra)
+	case strings.HasPrefix(r.Action, "approval.") && s.extra != "":
+		path = strings.Replace(r.Path, "{id}", s.extra, 1)
 	}
 	q, err := http.NewRequestWithContext(t.Context(), r.Method, s.base+path, strings.NewReader(body))
 	if err != nil {
@@ -361,7 +363,10 @@ func TestEveryRouteAnswers(t *testing.T) {
 			}
 			d.checkAnswer(t, op, status, header, body)
 			want := 0
-			if r.Audited {
+			switch {
+			case r.Action == "approval.approve": // and what was approved
+				want = 4
+			case r.Audited:
 				want = 2
 			}
 			if got := s.records(t) - before; got != want {
@@ -394,6 +399,8 @@ func (s *site) prepare(t *testing.T, r Route) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	case "approval.read", "approval.approve", "approval.refuse":
+		s.waiting(t)
 	case "token.remove":
 		_, made, err := s.accounts.AddToken(t.Context(), accounts.NewToken{Name: "gone", User: "the-viewer", Role: api.RoleViewer}, "test")
 		if err != nil {

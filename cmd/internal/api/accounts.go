@@ -61,6 +61,7 @@ type Token struct {
 	By       string     `json:"by"`
 	Expires  time.Time  `json:"expires"`
 	LastUsed *time.Time `json:"last_used,omitempty"` // to the hour
+	Approves bool       `json:"approves,omitempty"`  // it can be the second person of an approval
 }
 
 // AddToken makes a token.
@@ -69,6 +70,9 @@ type AddToken struct {
 	User      string `json:"user,omitempty"` // whose it is; empty: who asks
 	Role      Role   `json:"role"`
 	ExpiresMS int64  `json:"expires_ms,omitempty"` // from now; 0: 90 days; at most ten years
+	// Approves lets it be the second person of an approval. Only its own user can ask for that, logged in or with a token that
+	// approves: a program that acts for them does not, unless they say so.
+	Approves bool `json:"approves,omitempty"`
 }
 
 // NewToken is a token with its secret, which is shown this once.

@@ -26,6 +26,7 @@ func TestCodes(t *testing.T) {
 		CodeLeaseLost:     {4, http.StatusServiceUnavailable},
 		CodeNotStopped:    {5, http.StatusConflict},
 		CodeNeedsOperator: {6, http.StatusConflict},
+		CodeNeedsApproval: {6, http.StatusConflict},
 		CodeUnauthorized:  {1, http.StatusUnauthorized},
 		CodeForbidden:     {1, http.StatusForbidden},
 		CodeTooLarge:      {2, http.StatusRequestEntityTooLarge},

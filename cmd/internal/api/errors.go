@@ -20,6 +20,7 @@ const (
 	CodeLeaseLost     Code = "lease_lost"     // the node may not act now: its lease has run out
 	CodeNotStopped    Code = "not_stopped"    // it could not be proven that the former owner has stopped
 	CodeNeedsOperator Code = "needs_operator" // goes no further without a decision
+	CodeNeedsApproval Code = "needs_approval" // it waits for a second person; nothing was done yet
 	CodeUnauthorized  Code = "unauthorized"   // who asks did not say who they are, or nobody believes them
 	CodeForbidden     Code = "forbidden"      // who asks may not do this
 	CodeTooLarge      Code = "too_large"      // the request is longer than any that makes sense
@@ -50,7 +51,7 @@ func (c Code) Exit() int {
 		return ExitLeaseLost
 	case CodeNotStopped:
 		return ExitNotStopped
-	case CodeNeedsOperator:
+	case CodeNeedsOperator, CodeNeedsApproval:
 		return ExitNeedsOperator
 	default:
 		return ExitFailed
@@ -71,6 +72,7 @@ var kinds = map[Code]struct {
 	CodeLeaseLost:     {http.StatusServiceUnavailable, "The node may not act now"},
 	CodeNotStopped:    {http.StatusConflict, "The former owner may still act"},
 	CodeNeedsOperator: {http.StatusConflict, "It needs a decision"},
+	CodeNeedsApproval: {http.StatusConflict, "It waits for a second person"},
 	CodeUnauthorized:  {http.StatusUnauthorized, "Log in first"},
 	CodeForbidden:     {http.StatusForbidden, "Not allowed"},
 	CodeTooLarge:      {http.StatusRequestEntityTooLarge, "The request is too long"},
@@ -90,9 +92,10 @@ func (c Code) HTTPStatus() int {
 // Error is an error that travels: what went wrong in one sentence, and what to do about
 // it. Neither holds a secret.
 type Error struct {
-	Code    Code
-	Message string
-	Hint    string
+	Code     Code
+	Message  string
+	Hint     string
+	Approval string // id of the request that waits for a second person, with CodeNeedsApproval
 }
 
 // Error is the message; the hint is shown apart.
@@ -109,6 +112,8 @@ type Problem struct {
 	Detail string `json:"detail"` // what went wrong, in one sentence
 	Code   Code   `json:"code"`
 	Hint   string `json:"hint,omitempty"` // what to do about it
+	// Approval is the id of the request that waits for a second person, with the code needs_approval.
+	Approval string `json:"approval,omitempty"`
 }
 
 // Problem is the error as it travels.
@@ -117,7 +122,7 @@ func (e *Error) Problem() Problem {
 	if !ok {
 		k = kinds[CodeFailed]
 	}
-	return Problem{Type: "urn:fencepost:problem:" + string(e.Code), Title: k.title, Status: k.status, Detail: e.Message, Code: e.Code, Hint: e.Hint}
+	return Problem{Type: "urn:fencepost:problem:" + string(e.Code), Title: k.title, Status: k.status, Detail: e.Message, Code: e.Code, Hint: e.Hint, Approval: e.Approval}
 }
 
 // MarshalJSON writes the problem.
@@ -129,7 +134,7 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
-	*e = Error{Code: p.Code, Message: p.Detail, Hint: p.Hint}
+	*e = Error{Code: p.Code, Message: p.Detail, Hint: p.Hint, Approval: p.Approval}
 	return nil
 }
 

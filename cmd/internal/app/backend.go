@@ -20,7 +20,7 @@ import (
 // backend is what the admin handler shows of this node.
 func (a *App) backend() admin.Backend {
 	return admin.Backend{
-		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Drains: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a}, Settings: groupSettings{a}, Bindings: bindings{a},
+		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Drains: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a}, Settings: groupSettings{a}, Bindings: bindings{a}, Approvals: secondPersons{a}, Now: a.clock.Now,
 		Accounts: a.accounts, Trail: a.trail, Kept: groupStore{a},
 		Watch: a.watchAll, Translate: translate, Logger: a.log,
 	}
@@ -239,9 +239,13 @@ func (j jobs) Backup(ctx context.Context, id string) (api.Backup, error) {
 	}
 	b, err := w.ledger.Backup(ctx, id)
 	if errors.Is(err, ledger.ErrNotFound) {
-		err = &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no backup %q", id), Hint: "fencepost backup list shows them"}
+		err = noBackup(id)
 	}
 	return backupOf(b), err
+}
+
+func noBackup(id string) error {
+	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no backup %q", id), Hint: "fencepost backup list shows them"}
 }
 
 func (j jobs) taskOf(t ledger.Task) api.Task {

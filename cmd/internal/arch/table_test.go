@@ -86,7 +86,9 @@ var rows = []row{
 	{pkg: "cmd/internal/audit", may: []string{"cmd/internal/api", "cmd/internal/kept"}},
 	// What the group keeps of how it works: which settings there are, and what was found by them.
 	{pkg: "cmd/internal/settings", may: []string{"cmd/internal/api", "cmd/internal/kept", "configs"}},
-	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api", "cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit"}},
+	// Requests that need a second person, and who that may be.
+	{pkg: "cmd/internal/approvals", may: []string{"cmd/internal/api", "cmd/internal/kept", "cmd/internal/accounts"}},
+	{pkg: "cmd/internal/admin", may: []string{"cmd/internal/api", "cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit", "cmd/internal/approvals"}},
 	{pkg: "cmd/internal/web", may: []string{"cmd/internal/api", "cmd/internal/admin", "cmd/internal/accounts"}},
 	{pkg: "cmd/internal/web/webtest"},
 	{pkg: "cmd/internal/cli", may: []string{"cmd/internal/api", "cmd/internal/audit", "configs", "cmd/internal/offline"}},
@@ -95,7 +97,7 @@ var rows = []row{
 		may: []string{
 			"signals", "gms", "gms/certs", "recovery/...", "pipeline/...", "configs",
 			"cmd/components", "cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview", "cmd/internal/metrics", "cmd/internal/notify",
-			"cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit", "cmd/internal/settings",
+			"cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit", "cmd/internal/approvals", "cmd/internal/settings",
 		},
 		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest"},
 	},

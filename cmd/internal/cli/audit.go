@@ -93,9 +93,17 @@ func (a auditOutput) text(w io.Writer, _ time.Time) {
 		if len(details) > 80 {
 			details = details[:77] + "..."
 		}
-		t.rows = append(t.rows, []string{number(x.Seq), x.At.UTC().Format("2006-01-02 15:04:05Z"), x.Actor + "@" + x.Node, x.Via, x.Action, x.Target, x.Phase, number(x.Of), details})
+		t.rows = append(t.rows, []string{number(x.Seq), x.At.UTC().Format("2006-01-02 15:04:05Z"), who(x), x.Via, x.Action, x.Target, x.Phase, number(x.Of), details})
 	}
 	t.write(w)
+}
+
+// who are those who did it: who asked for it, on which node, and who has approved it.
+func who(x api.AuditRecord) string {
+	if x.Approver == "" {
+		return x.Actor + "@" + x.Node
+	}
+	return x.Actor + "@" + x.Node + ", approved by " + x.Approver
 }
 
 func (a auditCheckOutput) text(w io.Writer, _ time.Time) {

@@ -8,7 +8,7 @@ import (
 
 func (r *root) backupCommand() *cobra.Command {
 	below := []*cobra.Command{
-		r.backupCreateCommand(), r.backupListCommand(), r.backupShowCommand(), r.backupDeleteCommand(), r.backupUndeleteCommand(),
+		r.backupCreateCommand(), r.backupListCommand(), r.backupShowCommand(), r.backupManifestCommand(), r.backupDeleteCommand(), r.backupUndeleteCommand(),
 		r.backupReplicateCommand(),
 	}
 	return group("backup", "Make backups, look at them and after them", append(below, r.backupMarkCommands()...)...)

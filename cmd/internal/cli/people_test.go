@@ -1,18 +1,21 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"log/slog"
+	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/approvals"
 	"github.com/fencepost/fencepost/cmd/internal/audit"
 	"github.com/fencepost/fencepost/cmd/internal/kept"
 	"github.com/fencepost/fencepost/cmd/internal/offline"
@@ -62,24 +65,53 @@ func people(t *testing.T) (*kept.Memory, *accounts.Accounts, *audit.Trail) {
 			t.Fatal(err)
 		}
 	}
+	for i, a := range []api.Approval{
+		{State: api.ApprovalDone, By: "bob", Text: "restore backup b1 of shop over database shop on the server of shop", Decided: before(time.Hour), DecidedBy: "ann", DecidedVia: "session", Task: "t9"},
+		{State: api.ApprovalWaiting, By: "ann", Text: "delete backup b1 of shop at once, so that it cannot be taken back", Request: []byte(`{"now":true}`)},
+	} {
+		a.ID, a.For, a.Action, a.Method, a.Path = "ask"+number(uint64(i+1)), []string{api.ApproveDelete}, "backup.delete", "POST", api.BackupPath("b1")+"/delete"
+		a.Role, a.Via, a.Address, a.Created, a.Expires = api.RoleAdmin, "session", "192.0.2.7", *before(time.Duration(3-i) * time.Hour), *before(-22 * time.Hour)
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Commit(t.Context(), kept.Put(approvals.Prefix+a.ID, text, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return store, who, trail
 }
 
-// TestRemote: the command asks a daemon on another machine, which believes a token and proves itself by the group's
-// authority; what would send a token to strangers is refused before anything is sent.
-func TestRemote(t *testing.T) {
-	dir := t.TempDir()
+// secured is a daemon on a port, with TLS: its address, and a folder with its authority's certificate ca.pem.
+func secured(t *testing.T, b admin.Backend) (server, dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	if _, err := offline.NewAuthority(dir, "shop", offline.AuthorityValid); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := offline.IssueCert(dir, "shop", "n1", offline.NodeValid); err != nil {
 		t.Fatal(err)
 	}
-	in := func(name string) string { return filepath.Join(dir, name) }
-	secure, err := admin.TLS(in("n1.pem"), in("n1.key"))
+	secure, err := admin.TLS(filepath.Join(dir, "n1.pem"), filepath.Join(dir, "n1.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	log := slog.New(slog.DiscardHandler)
+	s := admin.NewNetServer("127.0.0.1:0", secure, admin.Front{Handler: admin.NewHandler(b), Accounts: b.Accounts, Hosts: []string{"127.0.0.1"}, Logger: log}, log)
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		s.Stop(ctx)
+	})
+	return "https://" + s.Address(), dir
+}
+
+// TestRemote: the command asks a daemon on another machine, which believes a token and proves itself by the group's
+// authority; what would send a token to strangers is refused before anything is sent.
+func TestRemote(t *testing.T) {
 	f := newFake()
 	store, _, trail := people(t)
 	who := accounts.New(accounts.Config{Store: store, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}}) // by the real clock
@@ -87,13 +119,8 @@ func TestRemote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	h := admin.NewHandler(admin.Backend{Members: f, Tasks: f, Requests: f, Watch: f.watch, Accounts: who, Trail: trail, Kept: store})
-	s := admin.NewNetServer("127.0.0.1:0", secure, admin.Front{Handler: h, Accounts: who, Hosts: []string{"127.0.0.1"}, Logger: log}, log)
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Stop(t.Context()) })
+	server, dir := secured(t, admin.Backend{Members: f, Tasks: f, Requests: f, Watch: f.watch, Accounts: who, Trail: trail, Kept: store})
+	in := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string, mode os.FileMode) string {
 		t.Helper()
 		if err := os.WriteFile(in(name), []byte(text), mode); err != nil {
@@ -101,7 +128,7 @@ func TestRemote(t *testing.T) {
 		}
 		return in(name)
 	}
-	good, server, ca := write("token", secret+"\n", 0o600), "https://"+s.Address(), in("ca.pem")
+	good, ca := write("token", secret+"\n", 0o600), in("ca.pem")
 	other := t.TempDir()
 	if _, err := offline.NewAuthority(other, "shop", offline.AuthorityValid); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func (r *root) databaseCommand() *cobra.Command {
 		}
 		return r.print(forgottenDatabaseOutput(ended))
 	}
-	return group("database", "Look at databases", ls, forget)
+	return group("database", "Look at databases", ls, r.databaseTestCommand(), forget)
 }
 
 func (d databasesOutput) text(w io.Writer, _ time.Time) {

@@ -36,21 +36,34 @@ type probeOutput offline.StorageProbe
 func (r *root) storageTestCommand() *cobra.Command {
 	return r.probeCommand("test", "Try all that backups need of a storage", "Write, read, list and delete an object of a name of its own in a storage of the configuration, see that a second writer of\n"+
 		"one name is refused and that an upload whose source fails leaves nothing, and clean up. Nothing is written to a storage\n"+
-		"that another group owns. It needs no daemon; run it on each node. It fails when something is wrong.", offline.ProbeStorage)
+		"that another group owns. It fails when something is wrong. With --config it needs no daemon, and is tried from here;\n"+
+		"without, the daemon is asked to try a storage of its file or of the group's settings. Run it on each node.", offline.ProbeStorage,
+		func(ctx context.Context, name string) error {
+			return r.tried(ctx, "storage", func(ctx context.Context, c *api.Client) (api.Tried, error) { return c.TryStorage(ctx, name) })
+		})
 }
 
 func (r *root) storageAddCommand() *cobra.Command {
 	return r.probeCommand("add", "Try a new storage, and mark it as the group's", "Test a storage that was written into the configuration (see storage test), and mark it as the group's own\n"+
 		"(_fencepost/owner.json). It is used from the node's next start, which does the same; one that another group owns is\n"+
-		"refused (see storage adopt). It needs no daemon.", offline.AddStorage)
+		"refused (see storage adopt). It needs no daemon.", offline.AddStorage, nil)
 }
 
-func (r *root) probeCommand(name, short, long string, do func(context.Context, offline.StorageOptions, bool) (offline.StorageProbe, error)) *cobra.Command {
+// probeCommand is a command that tries a storage from here, or where there is such a way and no configuration is named, by the
+// daemon.
+func (r *root) probeCommand(name, short, long string, do func(context.Context, offline.StorageOptions, bool) (offline.StorageProbe, error), byDaemon func(ctx context.Context, name string) error) *cobra.Command {
 	var appendOnly bool
-	cmd := &cobra.Command{Use: name + " NAME --config FILE", Short: short, Long: long, Args: arguments(1, 1)}
+	use := name + " NAME --config FILE"
+	if byDaemon != nil {
+		use = name + " NAME [--config FILE]"
+	}
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: arguments(1, 1)}
 	o := storageFlags(cmd)
 	cmd.Flags().BoolVar(&appendOnly, "append-only", false, "the credentials may not delete: see that they are refused; what the test has written stays")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if byDaemon != nil && *o == (offline.StorageOptions{}) && !appendOnly {
+			return byDaemon(cmd.Context(), args[0])
+		}
 		one, err := named(o, args[0])
 		if err != nil {
 			return err

@@ -90,7 +90,8 @@ func TestStorageTestAddAdopt(t *testing.T) {
 		{"", "adopt disk --yes --config " + ours, 0, "it was that of " + other, owner},
 		{"", "test dusk --config " + ours, 1, `has no storage named "dusk"`, owner},
 		{"", "list dusk --config " + ours, 1, "hint: it has: disk", owner},
-		{"", "test disk", 2, "which node?", owner},
+		{"", "test disk --append-only", 2, "which node?", owner},
+		{"", "add disk", 2, "which node?", owner},
 		{"", "set disk --config " + ours, 2, "which secret?", owner},
 		{"x", "set disk --secret-file - --config " + ours, 1, "kind local, which has no secret", owner},
 	} {

@@ -45,6 +45,7 @@ func (r *root) tokenCreateCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&want.User, "user", "", "whose it is (default: yours; over the socket it must be said)")
 	cmd.Flags().StringVar(&role, "role", string(api.RoleViewer), "viewer, operator or admin")
+	cmd.Flags().BoolVar(&want.Approves, "approves", false, "it may be the second person of an approval; you can only make one of your own, and on the page first")
 	cmd.Flags().DurationVar(&expires, "expires", 90*24*time.Hour, "how long it lasts")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !api.Role(role).Known() {

@@ -23,6 +23,7 @@ var once = []string{
 	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "schedule disable", "schedule enable", "schedule run",
 	"storage add", "storage adopt", "storage auth", "storage check", "storage globals", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
 	"version", "audit", "apply", "export", "server look", "database forget", "token create", "token rm", "user add", "user password", "user rm", "user set",
+	"approval approve", "approval refuse", "backup manifest", "database test",
 }
 
 // noGolden are the commands whose JSON no golden file shows, each with why.
@@ -40,6 +41,7 @@ var noGolden = map[string]string{
 	"kit check": "of real files: package offline and e2e", "kit make": "of real files: package offline and e2e", "kit open": "of real files: package offline and e2e",
 	"storage add": "of a real storage: storage_settle_test.go", "storage adopt": "of a real storage: storage_settle_test.go", "storage auth": "a conversation: storage_test.go",
 	"storage globals": "of a real storage: e2e", "storage list": "of a real storage: storage_test.go", "storage restore": "of a real storage: e2e", "storage set": "of a real storage: storage_settle_test.go",
+	"approval approve": "as approval show: approval_test.go", "approval refuse": "as approval show",
 	"server look": "as server ls", "token rm": "as user rm", "user add": "as user set", "user password": "as user set",
 	"storage test": "of a real storage: storage_settle_test.go",
 }

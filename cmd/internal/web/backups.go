@@ -17,17 +17,17 @@ const scanned = 1000
 type backupsData struct {
 	Database, Text string
 	Databases      []string // that can be chosen
+	Own            []string // of which who asks may make one
 	Backups        []api.Backup
 	More           string
 	Cut            bool // there are more than were looked at
-	MayCreate      bool
 	Storages       []string
 	Chosen         string // in the form, when it is shown again
 }
 
 func backups(v *visit) (any, error) {
 	q := v.r.URL.Query()
-	d := backupsData{Database: q.Get("database"), Text: strings.TrimSpace(q.Get("text")), MayCreate: v.may(api.RoleOperator), Chosen: v.form.Get("database")}
+	d := backupsData{Database: q.Get("database"), Text: strings.TrimSpace(q.Get("text")), Chosen: v.form.Get("database")}
 	f := api.BackupFilter{Database: d.Database, Limit: pageSize, After: q.Get("after")}
 	if d.Text != "" {
 		f.Limit = scanned
@@ -47,6 +47,7 @@ func backups(v *visit) (any, error) {
 	for _, x := range o.Databases {
 		d.Databases = append(d.Databases, x.Name)
 	}
+	d.Own = v.operated(d.Databases)
 	for _, x := range o.Storages {
 		d.Storages = append(d.Storages, x.Name)
 	}
@@ -72,9 +73,14 @@ type backupData struct {
 
 func backup(v *visit) (any, error) {
 	b, err := ask[api.Backup](v, api.BackupPath(v.r.PathValue("id")))
-	d := backupData{Backup: b, May: v.may(api.RoleOperator), Kept: b.State == api.Completed}
+	d := backupData{Backup: b, May: v.operates([]string{b.Database}, nil), Kept: b.State == api.Completed}
 	d.Broken = slices.ContainsFunc(b.Storages, func(c api.Copy) bool { return c.State != "present" })
 	return d, err
+}
+
+// manifest is what lies beside a backup in one storage.
+func manifest(v *visit) (any, error) {
+	return ask[api.Manifest](v, api.ManifestPath(v.r.PathValue("id"), v.r.URL.Query().Get("storage")))
 }
 
 func ofBackups() []Deed {

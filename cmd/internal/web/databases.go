@@ -46,7 +46,7 @@ func database(v *visit) (any, error) {
 	if i < 0 {
 		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no such database, and no backup of one", Hint: "the page Group says which there are"}
 	}
-	d := databaseData{DatabaseState: o.Databases[i], May: v.may(api.RoleOperator)}
+	d := databaseData{DatabaseState: o.Databases[i], May: v.operates([]string{name}, nil)}
 	for _, s := range o.Storages {
 		d.Storages = append(d.Storages, s.Name)
 	}
@@ -73,7 +73,7 @@ func database(v *visit) (any, error) {
 
 func ofDatabases() []Deed {
 	one := "/databases/{name}"
-	return []Deed{{Path: one + "/confirm", Action: "retention.confirm", again: one, do: func(v *visit) (string, error) {
+	return []Deed{tryOne(one+"/test", "database.test", api.PathDatabases, "/databases"), {Path: one + "/confirm", Action: "retention.confirm", again: one, do: func(v *visit) (string, error) {
 		name := v.r.PathValue("name")
 		_, err := tell[api.Prune](v, api.RetentionPath(name)+"/confirm", struct{}{})
 		return "/databases/" + segment(name) + "?done=confirm", err

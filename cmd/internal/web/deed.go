@@ -60,6 +60,10 @@ func (s *Site) serveDeed(d Deed) http.HandlerFunc {
 		case err == nil: // it has shown the answer itself
 		default:
 			v.wrong = problemOf(err)
+			if v.wrong.Code == api.CodeNeedsApproval {
+				v.lead(approvalPage(v.wrong.Approval, "ask"))
+				return
+			}
 			if v.who.Name == "" && d.Action != actionLogIn || v.wrong.Code == api.CodeForbidden {
 				v.refused(v.wrong)
 				return

@@ -12,6 +12,7 @@
 //   - A deed that worked leads on to a page that shows what became of it (303), so that a reload repeats nothing; forms that
 //     make something carry a key, so that pressing twice makes it once. One that did not work shows its form again, filled as
 //     it was, with what is wrong and what to do about it.
+//   - What takes a second person leads to the page of the request that waits, where somebody else approves it.
 //   - A form holds the fields that its deed knows, and no others, in at most 64 KiB.
 //   - Who is not logged in is led to the log-in, and from there to where they wanted to go, which is a page of ours or none.
 //   - Nothing is in line, nothing comes from elsewhere: one sheet, one script, one icon, embedded, with their digests in their

@@ -66,6 +66,7 @@ var said = map[string]string{
 	"free": "The claim has ended; its item is free.", "quarantine": "The claim has ended; its item is set aside.",
 	"drain": "The node begins nothing new.", "undrain": "The node works again.", "retry": "Everybody may try again.", "drop": "The recovery has ended.",
 	"setting": "The group works with it from now on.", "removesetting": "It is removed; backups stay.", "look": "The server is asked.", "forget": "Nothing more is expected of it; its backups stay.",
+	"ask": "That takes a second person: it waits, and nothing was done yet.", "approve": "It is approved.", "refuse": "It is refused, and nothing was done.",
 	"user": "The user is changed.", "adduser": "The user may log in.", "removeuser": "The user is gone.", "removetoken": "The token is worth nothing any more.",
 }
 

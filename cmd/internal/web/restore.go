@@ -34,7 +34,7 @@ func restore(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := restoreData{Backup: b, Asked: v.r.URL.Query(), May: v.may(api.RoleOperator)}
+	d := restoreData{Backup: b, Asked: v.r.URL.Query(), May: v.operates([]string{b.Database}, nil)}
 	if len(v.form) > 0 {
 		d.Asked = v.form
 	}
@@ -43,7 +43,9 @@ func restore(v *visit) (any, error) {
 		return nil, err
 	}
 	for _, x := range o.Databases {
-		d.Databases = append(d.Databases, x.Name)
+		if v.operates(nil, []string{x.Name}) {
+			d.Databases = append(d.Databases, x.Name)
+		}
 	}
 	for _, c := range b.Storages {
 		if c.State == "present" {

@@ -29,6 +29,8 @@ type sample struct {
 	servers   []api.Server
 	databases []api.Database
 	usage     api.Usage
+	second    map[string]time.Duration // what takes a second person
+	bound     map[string][]admin.Bound
 
 	mu     sync.Mutex
 	did    []string // changes
@@ -50,10 +52,17 @@ func (s *sample) changes() []string {
 func (s *sample) backend() admin.Backend {
 	return admin.Backend{
 		Members: s, Recoveries: s, Operator: s, Drains: s, Keyring: s, Notifier: s, Reloader: s, Usage: s, Tasks: s, Backups: s, Requests: s, Keeping: s,
-		Storages: s, Recurring: s, Autonomous: s, Settings: s, Watch: func(context.Context) <-chan struct{} { return make(chan struct{}) },
+		Storages: s, Recurring: s, Autonomous: s, Settings: s, Approvals: s, Bindings: s, Watch: func(context.Context) <-chan struct{} { return make(chan struct{}) },
 	}
 }
 
+func (s *sample) ApprovalsNeeded(context.Context) (map[string]time.Duration, error) {
+	return s.second, nil
+}
+func (s *sample) Bound(user string) []admin.Bound { return s.bound[user] }
+func (s *sample) LabelsOf(database string) []string {
+	return map[string][]string{"shop": {"team-a"}, "warehouse": {"team-b"}}[database]
+}
 func (s *sample) Status(context.Context) (api.Status, error) { return s.overview.Status, nil }
 func (s *sample) View(context.Context) (api.View, error) {
 	return api.View{Version: 1764538000000128, Leader: "n1", Members: s.members}, nil
@@ -281,4 +290,15 @@ func (s *sample) Databases(context.Context) ([]api.Database, error) { return s.d
 func (s *sample) ForgetDatabase(_ context.Context, name string) error {
 	s.done("database.forget " + name)
 	return nil
+}
+func (s *sample) TryStorage(_ context.Context, name string) (api.Tried, error) {
+	s.done("storage.test " + name)
+	return api.Tried{Name: name, Node: "n1", Found: "read: input/output error", Hint: "look at the disk", Steps: []api.TryStep{{Step: "write", TookMS: 3}, {Step: "read", TookMS: 12, Problem: "input/output error"}}, Left: []string{"storage-test-1/a"}}, nil
+}
+func (s *sample) TryDatabase(_ context.Context, name string) (api.Tried, error) {
+	s.done("database.test " + name)
+	return api.Tried{Name: name, Node: "n1", Good: true, Found: "server 15.18, program 15.18, all of it may be read"}, nil
+}
+func (s *sample) Manifest(_ context.Context, id, storage string) (api.Manifest, error) {
+	return api.Manifest{Backup: id, Token: 1764538112345478, Storage: storage, Object: id + "/1764538112345478/manifest.json", Manifest: []byte(`{"format":2,"backup":"b1","database":"shop","objects":[{"name":"data","raw_bytes":432013312}]}`)}, nil
 }

@@ -5,12 +5,15 @@ import "github.com/fencepost/fencepost/cmd/internal/api"
 // schedulesData is what recurs.
 type schedulesData struct {
 	Schedules []api.Schedule
-	May       bool
+	may       func(databases ...string) bool
 }
+
+// May tells whether who asks may work with a schedule.
+func (d schedulesData) May(s api.Schedule) bool { return d.may(s.Database) }
 
 func schedules(v *visit) (any, error) {
 	list, err := ask[[]api.Schedule](v, api.PathSchedules)
-	return schedulesData{list, v.may(api.RoleOperator)}, err
+	return schedulesData{list, func(databases ...string) bool { return v.operates(databases, nil) }}, err
 }
 
 func ofSchedules() []Deed {

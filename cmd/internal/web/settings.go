@@ -85,7 +85,7 @@ func ofSettings() []Deed {
 			_, err := call[api.Ended](v, http.MethodDelete, api.UserPath(v.r.PathValue("name")), struct{}{})
 			return pathSettings + "?done=removeuser", err
 		}},
-		{Path: "/settings/tokens", Action: "token.add", Fields: []string{"title", "role", "days"}, again: pathSettings, do: addToken},
+		{Path: "/settings/tokens", Action: "token.add", Fields: []string{"title", "role", "days", "approves"}, again: pathSettings, do: addToken},
 		{Path: "/settings/tokens/{id}/remove", Action: "token.remove", again: pathSettings, do: func(v *visit) (string, error) {
 			_, err := call[api.Ended](v, http.MethodDelete, api.TokenPath(v.r.PathValue("id")), struct{}{})
 			return pathSettings + "?done=removetoken", err
@@ -106,7 +106,7 @@ func addToken(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	got, err := tell[api.NewToken](v, api.PathTokens, api.AddToken{Name: v.form.Get("title"), Role: api.Role(v.form.Get("role")), ExpiresMS: int64(days) * (24 * time.Hour).Milliseconds()})
+	got, err := tell[api.NewToken](v, api.PathTokens, api.AddToken{Name: v.form.Get("title"), Role: api.Role(v.form.Get("role")), ExpiresMS: int64(days) * (24 * time.Hour).Milliseconds(), Approves: v.checked("approves")})
 	if err != nil {
 		return "", err
 	}

@@ -1,5 +1,7 @@
 package web
 
+import "strings"
+
 // settingKind is a kind of settings with the fields of its form. What has no field here is in the form as JSON: a key that a
 // later version adds can be set before it has one.
 type settingKind struct {
@@ -14,6 +16,14 @@ func (k settingKind) named() string {
 		return "database"
 	}
 	return "name"
+}
+
+// New is the offer to add one.
+func (k settingKind) New() string {
+	if strings.ContainsAny(k.Kind[:1], "aeiou") {
+		return "Add an " + k.Kind
+	}
+	return "Add a " + k.Kind
 }
 
 // settingField is a key with a field of its own.
@@ -47,5 +57,11 @@ var settingKinds = []settingKind{
 	{"retention", "Retention", "What is kept of a database; without, everything.", []settingField{
 		{Key: "last", Label: "Newest ones", Number: true}, {Key: "daily", Label: "Days", Number: true}, {Key: "weekly", Label: "Weeks", Number: true}, {Key: "monthly", Label: "Months", Number: true},
 		{Key: "yearly", Label: "Years", Number: true}, {Key: "max_age", Label: "At most as old as", Hint: "such as 8760h"},
+	}},
+	{"binding", "Bindings", "Users who are operators of some databases, whatever their role.", []settingField{
+		{Key: "user", Label: "User"}, {Key: "labels", Label: "Databases with one of these labels", List: true}, {Key: "as", Label: "As", List: true, Hint: "source, target; empty: both"},
+	}},
+	{"approval", "Approvals", "What nobody does alone: it has the name delete, restore or storage. To change these takes a second person, too.", []settingField{
+		{Key: "within", Label: "How long a request waits", Hint: "such as 2h; empty: 24h"},
 	}},
 }

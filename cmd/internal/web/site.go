@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
@@ -81,6 +82,16 @@ func (s *Site) visit(w http.ResponseWriter, r *http.Request) *visit {
 
 // may tells whether who asks has the role: what they may not do is not offered. Whether it is done, the API decides.
 func (v *visit) may(role api.Role) bool { return v.who.Role.May(role) }
+
+// operates tells whether who asks is an operator of these databases, of all or because they are bound to their labels.
+func (v *visit) operates(sources, targets []string) bool {
+	return v.cfg.API.Operates(v.r, sources, targets)
+}
+
+// operated are those of a list of databases whose backups who asks may make and use.
+func (v *visit) operated(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !v.operates([]string{name}, nil) })
+}
 
 // serveView shows a page to who may see it.
 func (s *Site) serveView(page View) http.HandlerFunc {

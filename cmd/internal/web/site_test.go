@@ -14,6 +14,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/approvals"
 	"github.com/fencepost/fencepost/cmd/internal/audit"
 	"github.com/fencepost/fencepost/cmd/internal/kept"
 )
@@ -34,6 +35,7 @@ type served struct {
 	late     atomic.Int64        // by how much the accounts' clock is ahead
 	sessions map[api.Role]string // cookies
 	token    string              // id of a token that may go
+	waiting  string              // id of a request of the operator's that waits for approval
 }
 
 func serve(t testing.TB, s *sample) *served {
@@ -76,6 +78,14 @@ func serve(t testing.TB, s *sample) *served {
 		t.Fatal(err)
 	}
 	out.token = made.ID
+	asked, err := approvals.New(store, time.Now).Ask(t.Context(), approvals.Request{Approval: api.Approval{
+		For: []string{api.ApproveDelete}, Text: "delete backup b1 of shop at once, so that it cannot be taken back", Action: "backup.delete", Target: "b1",
+		Method: http.MethodPost, Path: api.BackupPath("b1") + "/delete", Request: []byte(`{"now":true}`), By: "the-operator", Role: api.RoleOperator, Via: accounts.ViaSession, Address: "192.0.2.7",
+	}}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.waiting = asked.ID
 	return out
 }
 
@@ -89,6 +99,8 @@ func (s *served) fill(path string) string {
 		part["{name}"] = "pg1"
 	case strings.HasPrefix(path, "/backups/"):
 		part["{id}"] = "b1"
+	case strings.HasPrefix(path, "/approvals/"):
+		part["{id}"] = s.waiting
 	case strings.HasPrefix(path, "/settings/tokens/"):
 		part["{id}"] = s.token
 	case strings.HasPrefix(path, "/settings/users/"):

@@ -50,7 +50,7 @@ type findingsData struct {
 const checkWithin = time.Hour
 
 func ofStorages() []Deed {
-	return []Deed{{Path: "/storages/{name}/check", Action: "storage.check", Fields: []string{"fix"}, Within: checkWithin, again: "/storages", do: func(v *visit) (string, error) {
+	return []Deed{tryOne("/storages/{name}/test", "storage.test", api.PathStorages, "/storages"), {Path: "/storages/{name}/check", Action: "storage.check", Fields: []string{"fix"}, Within: checkWithin, again: "/storages", do: func(v *visit) (string, error) {
 		name, fix := v.r.PathValue("name"), v.checked("fix")
 		found, err := tell[[]api.Finding](v, api.PathStorages+"/"+url.PathEscape(name)+"/check", api.CheckStorage{Fix: fix})
 		if err != nil {
@@ -59,4 +59,31 @@ func ofStorages() []Deed {
 		v.send(http.StatusOK, View{Path: "/storages/check", Title: "Check of " + name, sheet: "findings"}, findingsData{name, fix, found})
 		return "", nil
 	}}}
+}
+
+// tryOne has a storage or a database be tried, and shows what became of it.
+func tryOne(path, action, route, again string) Deed {
+	return Deed{Path: path, Action: action, again: again, do: func(v *visit) (string, error) {
+		name := v.r.PathValue("name")
+		got, err := tell[api.Tried](v, route+"/"+segment(name)+"/test", struct{}{})
+		if err != nil {
+			return "", err
+		}
+		v.send(http.StatusOK, View{Path: again + "/tried", Title: "Test of " + name, sheet: "tried"}, triedData{got, again})
+		return "", nil
+	}}
+}
+
+// triedData is what became of a try, and the page that it belongs to.
+type triedData struct {
+	api.Tried
+	Up string
+}
+
+// Plural names that page.
+func (d triedData) Plural() string {
+	if d.Up == "/storages" {
+		return "Storages"
+	}
+	return "Databases"
 }

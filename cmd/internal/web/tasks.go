@@ -48,8 +48,9 @@ func task(v *visit) (any, error) {
 		return nil, err
 	}
 	log, err := ask[api.TaskLog](v, api.TaskLogPath(id))
-	operator := v.may(api.RoleOperator)
-	return taskData{Task: t, Log: log, MayCancel: operator && !t.Final && !t.CancelRequested, MayUndo: operator && t.Undo != ""}, err
+	about := []string{t.Database}
+	may := !t.Final && !t.CancelRequested && (t.Type == "restore" && v.operates(nil, about) || t.Type != "restore" && v.operates(about, nil))
+	return taskData{Task: t, Log: log, MayCancel: may, MayUndo: v.may(api.RoleOperator) && t.Undo != ""}, err
 }
 
 // taskPage is the page of a task that a deed has planned.

@@ -14,6 +14,7 @@ func (s *Site) Views() []View {
 		s.overviewPage(),
 		{Path: "/backups", Title: "Backups", Least: viewer, menu: "Backups", sheet: "backups", data: backups},
 		{Path: "/backups/{id}", Title: "Backup", Least: viewer, sheet: "backup", data: backup},
+		{Path: "/backups/{id}/manifest", Title: "Manifest", Least: viewer, sheet: "manifest", data: manifest},
 		{Path: "/backups/{id}/restore", Title: "Restore", Least: viewer, sheet: "restore", data: restore},
 		{Path: "/backups/{id}/delete", Title: "Delete a backup", Least: viewer, sheet: "delete", data: backup},
 		{Path: "/tasks", Title: "Tasks", Least: viewer, menu: "Tasks", live: true, sheet: "tasks", data: tasks},
@@ -29,6 +30,8 @@ func (s *Site) Views() []View {
 		{Path: "/setup", Title: "Group", Least: viewer, menu: "Group", sheet: "setup", data: setup},
 		{Path: "/setup/{kind}", Title: "Add a setting", Least: viewer, sheet: "setting", data: setting},
 		{Path: "/setup/{kind}/{name}", Title: "Setting", Least: viewer, sheet: "setting", data: setting},
+		{Path: "/approvals", Title: "Approvals", Least: viewer, menu: "Approvals", live: true, sheet: "approvals", data: waiting},
+		{Path: "/approvals/{id}", Title: "Approval", Least: viewer, sheet: "approval", data: approval},
 		{Path: "/audit", Title: "Audit trail", Least: admin, menu: "Audit", sheet: "audit", data: auditTrail},
 		{Path: "/settings", Title: "Settings", Least: viewer, menu: "Settings", sheet: "settings", data: settings},
 	}
@@ -36,5 +39,5 @@ func (s *Site) Views() []View {
 
 // Deeds are all forms.
 func (s *Site) Deeds() []Deed {
-	return slices.Concat(s.ofSession(), ofBackups(), ofTasks(), ofSchedules(), ofDatabases(), ofStorages(), ofRecoveries(), ofComponents(), ofMembers(), ofSetup(), ofSettings())
+	return slices.Concat(s.ofSession(), ofBackups(), ofTasks(), ofSchedules(), ofDatabases(), ofStorages(), ofRecoveries(), ofComponents(), ofMembers(), ofSetup(), ofApprovals(), ofSettings())
 }

@@ -111,12 +111,12 @@ func plural(n int, one, many string) string {
 // tone is the colour of a word: what it says for itself is the word.
 func tone(word string) string {
 	switch word {
-	case "completed", "good", "well", "ready", "present", "held", "released", "working", "keep", "done", "enabled", "yes", "lowered":
+	case "completed", "good", "well", "ready", "present", "held", "released", "working", "keep", "done", "enabled", "approved", "yes", "lowered":
 		return "good"
 	case "critical", "alarmed", "noquorum", "no quorum", "failed", "corrupt", "missing", "strange", "parked", "quarantined", "expired", "overdue", "refused", "remove", "locked", "dropped":
 		return "bad"
 	case "warning", "warned", "suspected", "interrupted", "reverted", "away", "suspect", "orphan", "maintenance", "deleting", "draining", "stopping", "waiting", "queued", "pinned", "none",
-		"cancelling", "raised", "appointed", "paused", "fenced":
+		"cancelling", "withdrawn", "raised", "appointed", "paused", "fenced":
 		return "warn"
 	case "planned", "unknown", "unwatched", "gone", "drained", "joined", "disabled", "void", "asked":
 		return "idle"
