@@ -50,7 +50,7 @@ func TestKitHoldsWhatIsNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(content.Storages, []string{"disk", "cloud", "box"}) || len(content.Warnings) != 2 {
+	if !slices.Equal(content.Storages, []string{"disk", "cloud", "box"}) || len(content.Warnings) != 3 || !strings.Contains(content.Warnings[2], "the group's settings are not known") {
 		t.Errorf("content %+v", content)
 	}
 	dir := filepath.Join(t.TempDir(), "a dir", "here")
@@ -165,5 +165,41 @@ func TestNoKitWithoutTheKey(t *testing.T) {
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("it was written all the same")
+	}
+}
+
+// TestKitHoldsTheGroupsStorages: a storage that only the group's settings name is in a kit, with its secrets; one that the
+// file names, too, is there as the file has it.
+func TestKitHoldsTheGroupsStorages(t *testing.T) {
+	config := kitConfig4(t, "processors: [{kind: zstd}]\n")
+	secret := filepath.Join(t.TempDir(), "far")
+	if err := os.WriteFile(secret, []byte("far-secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settings := configs.Settings{
+		Storages: []configs.Storage{
+			{Name: "far", Kind: "s3", Endpoint: "https://far.example", Bucket: "books", Region: "us-east-1", PartSize: 8 << 20, AccessKey: configs.NewSecret("id"), SecretKey: configs.NewSecret("file:" + secret)},
+			{Name: "disk", Kind: "local", Path: "/elsewhere"},
+		},
+		Databases: []configs.Database{{Name: "pg1.books", DSN: configs.NewDSN("file:/etc/fencepost/pg1.dsn"), DBName: "books"}},
+	}
+	kit := filepath.Join(t.TempDir(), "kit.age")
+	content, err := MakeKit(KitOptions{Config: config, Out: kit, Passphrase: kitPhrase, Now: time.Now(), Settings: &settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(content.Storages, []string{"disk", "cloud", "box", "far"}) || strings.Contains(strings.Join(content.Warnings, "\n"), "settings") {
+		t.Errorf("content %+v", content)
+	}
+	path, err := UnpackKit(kit, kitPhrase, filepath.Join(t.TempDir(), "here"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := configs.LoadWith(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Storages[3].SecretKey.Resolve(); err != nil || got != "far-secret" || c.Storages[0].Path != "/srv/x" {
+		t.Errorf("far's secret is %q, %v; disk is at %s", got, err, c.Storages[0].Path)
 	}
 }
