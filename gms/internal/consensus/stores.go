@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
 )
 
@@ -38,7 +39,9 @@ type storage struct {
 }
 
 type diskStores struct {
-	limit time.Duration // instead of openLimit, unless zero
+	limit   time.Duration // instead of openLimit, unless zero
+	files   types.VFS     // instead of the system's, unless nil: tests cut the power
+	segment int           // instead of segmentSize, unless zero
 }
 
 // open opens or makes the files.
@@ -54,7 +57,7 @@ func (d diskStores) open(dir string, log hclog.Logger) (*storage, error) {
 	if err := awaitRelease(walDir, or(d.limit, openLimit)); err != nil {
 		return nil, err
 	}
-	w, meta, err := openWAL(walDir, log)
+	w, meta, err := d.openWAL(walDir, log)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +86,14 @@ func awaitRelease(dir string, limit time.Duration) error {
 	return nil
 }
 
-func openWAL(dir string, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error) {
+func (d diskStores) openWAL(dir string, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error) {
 	meta := &metadb.BoltMetaDB{}
-	files := shortened{segment.NewFiler(dir, fs.New())}
-	w, err := wal.Open(dir, wal.WithSegmentSize(segmentSize), wal.WithMetaStore(meta), wal.WithSegmentFiler(files), wal.WithLogger(log))
+	files := d.files
+	if files == nil {
+		files = fs.New()
+	}
+	filer := shortened{segment.NewFiler(dir, files)}
+	w, err := wal.Open(dir, wal.WithSegmentSize(or(d.segment, segmentSize)), wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithLogger(log))
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the log in %s: %w", dir, err), meta.Close())
 	}
