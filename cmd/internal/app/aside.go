@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,17 +29,25 @@ func (a *App) setAside(ctx context.Context, w *work) []overview.Aside {
 	if !a.aside.at.IsZero() && time.Since(a.aside.at) < asideEvery {
 		return a.aside.list
 	}
-	var list []overview.Aside
-	for _, name := range slices.Sorted(maps.Keys(w.triggers)) {
-		all, err := w.items.All(ctx, name, "")
-		if err != nil {
-			a.log.Debug("app: the items of a component were not looked through; that is tried again", "component", name, "error", err)
-			return a.aside.list
-		}
-		list = append(list, asideOf(name, all)...)
+	list, err := lookAside(ctx, w)
+	if err != nil {
+		a.log.Debug("app: the items of components were not looked through; that is tried again", "error", err)
+		return a.aside.list
 	}
 	a.aside = asideSeen{time.Now(), list}
 	return list
+}
+
+// lookAside looks through the items of all components.
+func lookAside(ctx context.Context, w *work) (list []overview.Aside, err error) {
+	for _, name := range slices.Sorted(maps.Keys(w.triggers)) {
+		all, err := w.items.All(ctx, name, "")
+		if err != nil {
+			return nil, fmt.Errorf("items of %s: %w", name, err)
+		}
+		list = append(list, asideOf(name, all)...)
+	}
+	return list, nil
 }
 
 // asideOf are those of a component's items that it has given up.

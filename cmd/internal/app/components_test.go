@@ -44,7 +44,7 @@ func TestHostComponent(t *testing.T) {
 	}
 	c.Components = []configs.Component{{
 		Name: "export", Exec: script, Past: []string{"received"}, Future: []string{"export"}, Types: []string{"order"}, Procedure: 2, Simultaneous: 2,
-		Every: time.Minute, Limit: time.Minute, Grace: time.Second, BackOff: time.Hour, QuarantineAfter: 5,
+		Every: time.Minute, Limit: time.Minute, Grace: time.Second, BackOff: time.Hour, QuarantineAfter: 1,
 	}}
 	a, _ := start(t, c)
 	ready(t, a)
@@ -94,6 +94,9 @@ func TestHostComponent(t *testing.T) {
 	}
 	if e := event("o2"); e.Type != "" {
 		t.Errorf("o2 was not received, and was exported: %+v", e)
+	}
+	if given, err := lookAside(ctx, a.work); err != nil || len(given) != 1 || given[0].Item != "bad" || given[0].Failures != 1 || !strings.Contains(given[0].Why, "no such thing") {
+		t.Errorf("given up: %+v, %v", given, err)
 	}
 	given, err := os.ReadFile(out)
 	if err != nil || strings.Count(string(given), `"id":"o1"`) != 1 || !strings.Contains(string(given), `"data":{"n":1}`) {

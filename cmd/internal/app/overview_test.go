@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/overview"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -85,6 +88,25 @@ func TestOverview(t *testing.T) {
 	})
 	if s := o.Databases[0]; s.State != api.BackupsGood || len(s.Storages) != 1 || s.Bytes != 7 || alarmed(o, "backup", "books") {
 		t.Errorf("%+v", o)
+	}
+
+	seen := func(page int) (d overview.Database) {
+		t.Helper()
+		d.Name = "books"
+		n, err := readNewest(t.Context(), a.work.ledger, page)
+		if err == nil {
+			err = n.add(t.Context(), &d)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	want := seen(newestPage)
+	for _, page := range []int{1, goodPage, 2 * goodPage, 2*goodPage + 1} { // what the page of all does not tell is asked for
+		if d := cmp.Diff(want, seen(page)); d != "" || want.Good == nil || want.Good.ID != good {
+			t.Errorf("by a page of %d: %s", page, d)
+		}
 	}
 
 	a.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
@@ -46,5 +47,43 @@ func TestSecondPersonOnThePage(t *testing.T) {
 	is(t, "somebody else", s.post(t, to.Path+"/approve", api.RoleAdmin, nil), http.StatusSeeOther)
 	if done := s.sample.changes(); !slices.Equal(done, []string{"backup.delete b1"}) {
 		t.Errorf("what was done: %v", done)
+	}
+}
+
+// TestButtonsOfABoundUser: a viewer who is bound to a team's databases is offered what is done with these, and with no other.
+func TestButtonsOfABoundUser(t *testing.T) {
+	sample := fullSample()
+	sample.bound = map[string][]admin.Bound{"the-viewer": {{Labels: []string{"team-a"}, Source: true}}}
+	sample.tasks[0].Database = "warehouse" // of the other team
+	s := serve(t, sample)
+	for path, want := range map[string]map[string]bool{
+		"/backups":             {`<option>shop</option></select>`: true, `action="/backups"><input`: true},
+		"/backups/b1":          {"/backups/b1/delete": true, "/backups/b1/mark": true, "/backups/b1/restore": true},
+		"/backups/b2":          {"/backups/b2/delete": false, "/backups/b2/mark": false},
+		"/backups/b1/delete":   {"Delete the backup": true},
+		"/backups/b2/delete":   {"Delete the backup": false, "That takes an operator": true},
+		"/backups/b2/restore":  {"That takes an operator": true},
+		"/databases/shop":      {"Back up now": true, "Test the connection": true},
+		"/databases/warehouse": {"Back up now": false, "Test the connection": false},
+		"/schedules":           {"/schedules/nightly/run": true, "/schedules/weekly-check/run": false},
+		"/tasks/t1":            {"/tasks/t1/cancel": false},
+		"/tasks/t4":            {"/tasks/t4/cancel": true},
+		"/tasks/t2":            {"/tasks/t2/undo": false},
+		"/components":          {"/components/backup/pause": false},
+		"/storages":            {"/storages/near/test": false},
+	} {
+		shown := s.get(t, path, api.RoleViewer)
+		is(t, path, shown, http.StatusOK)
+		for text, there := range want {
+			if strings.Contains(shown.body, text) != there {
+				t.Errorf("%s shows %q: %v", path, text, !there)
+			}
+		}
+	}
+	sample.bound = nil
+	for _, path := range []string{"/backups/b1", "/databases/shop", "/schedules", "/tasks/t4"} {
+		if shown := s.get(t, path, api.RoleViewer).body; strings.Contains(shown, `method="post"`) && strings.Count(shown, `method="post"`) > 1 {
+			t.Errorf("%s offers a viewer something to do: %s", path, shown)
+		}
 	}
 }
