@@ -81,7 +81,7 @@ func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 
 // newBelow makes the node of a warden, nil for none: the warden may bury its first run, and each later one that it is told of.
 func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog.Logger) (*App, error) {
-	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), clock: newGroupClock(time.Now), done: make(chan struct{})}
+	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), clock: newGroupClock(wall), done: make(chan struct{})}
 	a.router = signals.NewRouter(signals.Options{Logger: log})
 	a.seen = overview.NewKeeper(time.Second, a.look)
 	if err := a.newMetrics(); err != nil {

@@ -15,6 +15,10 @@
 // and schedules, and what the host apps do (guest_linux_test.go): jobs under claims, whose writes go to the resource with their
 // token (resource_linux_test.go), recoveries under fences, locks, and reads and writes of the state cache.
 //
+// Some faults no machine allows to inject from outside: the programs are built with the tag chaos, and then read from a file
+// by how much a node's clock is off, and from another how slow its log's disk is. What nodes reach the S3 server by is a proxy
+// here, which fails as it is told to.
+//
 // # What is judged
 //
 // The judges (judge_linux_test.go) are functions of records, and each has a test that shows it a broken record. What they look

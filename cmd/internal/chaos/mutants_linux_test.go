@@ -13,12 +13,13 @@ import (
 // mutantEnv names the mutant that the programs of a run are built with; none: they are whole.
 const mutantEnv = "FENCEPOST_MUTANT"
 
-// buildTags are those of the programs.
+// buildTags are those of the programs. With chaos they read from files by how much a clock is off, and how slow the log's disk is.
 func buildTags() string {
+	tags := "chaos"
 	if m := os.Getenv(mutantEnv); m != "" {
-		return "mutant_" + m
+		tags += ",mutant_" + m
 	}
-	return ""
+	return tags
 }
 
 // mutants are the rules that a build tag can take out, and who must miss each.

@@ -113,14 +113,23 @@ func (w *world) begin(ctx context.Context, f fault) (undo func() error, err erro
 		return nil, away(w.crash())
 	case stallBase:
 		return w.stallBase()
+	case slowBase:
+		return w.slowBase()
 	case crashStore:
 		w.net.die(w.store.host)
 		return w.serve, nil
 	case stallStore:
 		p := w.store.process
 		return func() error { return hit(p, syscall.SIGCONT) }, hit(p, syscall.SIGSTOP)
+	case storeErrs:
+		w.store.failing.Add(int64(f.Share))
+		return func() error { w.store.failing.Add(-int64(f.Share)); return nil }, nil
 	case fillDisk:
 		return w.fill()
+	case slowDisk:
+		return w.setOff(node+".disk", f.slow())
+	case jumpClock:
+		return w.setOff(node+".clock", f.jump())
 	case drainLead:
 		return w.drain(ctx)
 	case grow:
@@ -276,6 +285,48 @@ func (w *world) stallBase() (undo func() error, err error) {
 		return nil, err
 	}
 	return standStill(pids)
+}
+
+// slowBase has the server stand still nine tenths of the time, a tenth of a second each.
+func (w *world) slowBase() (undo func() error, err error) {
+	if _, err := w.postmaster(); err != nil {
+		return nil, away(err)
+	}
+	over := make(chan struct{})
+	var flicker sync.WaitGroup
+	flicker.Go(func() {
+		for {
+			goOn := func() error { return nil }
+			if pids, err := w.postmaster(); err == nil { // new sessions are among them
+				goOn, _ = standStill(pids)
+			}
+			for _, left := range []time.Duration{90 * time.Millisecond, 10 * time.Millisecond} {
+				select {
+				case <-over:
+					_ = goOn()
+					return
+				case <-time.After(left):
+				}
+				_ = goOn()
+			}
+		}
+	})
+	return func() error { close(over); flicker.Wait(); return nil }, nil
+}
+
+// setOff writes for a node by how much something is off, which the programs that are built here read; see the tag chaos.
+func (w *world) setOff(file string, by time.Duration) (undo func() error, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	path := w.in(file)
+	if _, err := os.Stat(path); err == nil {
+		return nil, errAway // one at a time
+	}
+	fresh := path + ".new"
+	if err := os.WriteFile(fresh, []byte(by.String()), 0o600); err != nil {
+		return nil, err
+	}
+	return func() error { return os.Remove(path) }, os.Rename(fresh, path)
 }
 
 // fill takes all room of the storage's disk.

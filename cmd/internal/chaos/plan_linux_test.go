@@ -37,10 +37,14 @@ const (
 	hog                    // processes take all CPUs
 	crashBase              // the PostgreSQL server of ledger and databases crashes, and recovers
 	stallBase              // it stands still
+	slowBase               // it gets its work done in a tenth of the time only
 	hideBase               // a host does not reach it
 	crashStore             // the S3 server dies, and comes back after the fault's time
 	stallStore             // it stands still
+	storeErrs              // it answers a share of the requests with an error, or not
 	fillDisk               // the disk of the local storage is full
+	slowDisk               // each write to a node's log takes up to half a second longer
+	jumpClock              // a node's clock jumps by up to an hour, and back
 	drainLead              // whoever leads is drained: it hands over; then it is undrained
 	grow                   // another node joins, and leaves in order
 	kinds
@@ -49,7 +53,8 @@ const (
 var kindNames = []string{
 	"kill node", "kill warden", "kill warden and node", "kill child", "kill host app", "host dies", "all hosts die", "pause node", "pause host", "pause host app",
 	"leave", "leave during recovery", "isolate", "mute", "deafen", "halves", "bridge", "ring", "leader alone", "link down", "loss", "cpu hogs",
-	"postgres crashes", "postgres stalls", "postgres out of reach", "s3 dies", "s3 stalls", "disk full", "leader drained", "another node joins",
+	"postgres crashes", "postgres stalls", "postgres slow", "postgres out of reach", "s3 dies", "s3 stalls", "s3 errors", "disk full", "slow disk", "clock jumps",
+	"leader drained", "another node joins",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -76,13 +81,19 @@ type fault struct {
 	Kind    kind
 	Node    int // from 0
 	Other   int // never Node
-	Share   int // of what is lost, in thousandths
+	Share   int // from 50 to 499: of what is lost, in thousandths; see slow and jump
 }
 
 func (f fault) String() string {
 	s := fmt.Sprintf("%7.1fs %s", f.At.Seconds(), f.Kind)
 	switch f.Kind {
-	case allDie, ring, leadAlone, hog, crashBase, stallBase, crashStore, stallStore, fillDisk, drainLead, grow:
+	case allDie, ring, leadAlone, hog, crashBase, stallBase, slowBase, crashStore, stallStore, fillDisk, drainLead, grow:
+	case storeErrs:
+		s += fmt.Sprintf(" %d.%d%%", f.Share/10, f.Share%10)
+	case slowDisk:
+		s += fmt.Sprintf(" n%d %v", f.Node+1, f.slow())
+	case jumpClock:
+		s += fmt.Sprintf(" n%d %v", f.Node+1, f.jump())
 	case leaveLate:
 		s += fmt.Sprintf(" n%d, n%d", f.Node+1, f.Other+1)
 	case lose:
@@ -91,6 +102,15 @@ func (f fault) String() string {
 		s += fmt.Sprintf(" n%d", f.Node+1)
 	}
 	return s + fmt.Sprintf(" for %.1fs", f.For.Seconds())
+}
+
+// slow is by how much a write is slower: below what a node takes for a stalled disk.
+func (f fault) slow() time.Duration { return time.Duration(f.Share) * time.Millisecond }
+
+// jump is by how much a clock is off, either way.
+func (f fault) jump() time.Duration {
+	by := time.Duration(f.Share-275) * 16 * time.Second
+	return by.Round(time.Second)
 }
 
 // plan is all that is drawn from a seed.

@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -179,8 +185,10 @@ type store struct {
 	program string
 	args    []string
 	env     []string
-	log     string // of requests
-	url     string
+	log     string       // of requests
+	url     string       // of itself
+	front   string       // of what nodes reach it by, which fails as it is told to
+	failing atomic.Int64 // share of requests, in thousandths
 
 	process *process
 }
@@ -228,9 +236,12 @@ func (w *world) startStore() error {
 	if out, err := make.CombinedOutput(); err != nil {
 		return fmt.Errorf("make the bucket: %s%w", out, err)
 	}
+	if err := w.startFront(); err != nil {
+		return err
+	}
 	w.storages += fmt.Sprintf("- {name: disk, kind: local, path: %s}\n", w.disk)
 	w.storages += fmt.Sprintf("- {name: cloud, kind: s3, endpoint: %q, bucket: cloud, access_key: %s, secret_key: \"file:%s\", path_style: true, part_size: 5MiB}\n",
-		w.store.url, storeKey, w.in("s3.secret"))
+		w.store.front, storeKey, w.in("s3.secret"))
 	return nil
 }
 
@@ -238,6 +249,51 @@ func (w *world) startStore() error {
 func (w *world) serve() (err error) {
 	w.store.process, err = w.net.start(w.store.host, w.in("s3.log"), w.store.env, w.store.program, w.store.args...)
 	return err
+}
+
+// startFront serves what nodes reach the S3 server by: it passes requests on, and fails some of them, before or after they
+// were carried out.
+func (w *world) startFront() error {
+	address := w.store.host.addr + ":7080"
+	w.store.front = "http://" + address
+	to, err := url.Parse(w.store.url)
+	if err != nil {
+		return err
+	}
+	quiet := log.New(io.Discard, "", 0)
+	pass := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		Transport:     &http.Transport{DisableCompression: true},
+		FlushInterval: -1, ErrorLog: quiet,
+	}
+	handler := http.HandlerFunc(func(a http.ResponseWriter, r *http.Request) {
+		if rand.Int64N(1000) >= w.store.failing.Load() {
+			pass.ServeHTTP(a, r)
+			return
+		}
+		switch rand.IntN(4) {
+		case 0:
+			panic(http.ErrAbortHandler) // the connection breaks
+		case 1:
+			pass.ServeHTTP(httptest.NewRecorder(), r) // it is carried out, and nobody is told
+			panic(http.ErrAbortHandler)
+		case 2:
+			a.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(a, "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>")
+		default:
+			a.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(a, "<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>")
+		}
+	})
+	var l net.Listener
+	if err := w.net.within(w.store.host, func() (err error) { l, err = net.Listen("tcp", address); return err }); err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, ErrorLog: quiet}
+	served := make(chan struct{})
+	go func() { _ = server.Serve(l); close(served) }()
+	w.t.Cleanup(func() { _ = server.Close(); <-served })
+	return nil
 }
 
 // startBox serves the emulator of Dropbox on a host of its own.

@@ -216,7 +216,8 @@ func (w *world) client(name string) *api.Client {
 
 // launch starts a node, under its warden, or a host app.
 func (w *world) launch(name string) error {
-	h, env, program, args := w.host(name), []string(nil), daemon, []string{"--config", w.in(name + ".yaml")}
+	h, program, args := w.host(name), daemon, []string{"--config", w.in(name + ".yaml")}
+	env := []string{"CHAOS_DISK=" + w.in(name+".disk"), "CHAOS_CLOCK=" + w.in(name+".clock")}
 	if name[0] == 'h' {
 		setup, err := json.Marshal(guestSetup{
 			Node: name, Address: h.addr, Dir: w.dir, Resource: w.resource.url, Seeds: w.seeds(""), Voters: w.plan.Voters, Seed: w.plan.Seed,

@@ -87,7 +87,7 @@ type watchedLogs struct {
 func (l *watchedLogs) StoreLog(log *raft.Log) error { return l.StoreLogs([]*raft.Log{log}) }
 
 func (l *watchedLogs) StoreLogs(logs []*raft.Log) error {
-	return l.watch.during(func() error { return l.LogStore.StoreLogs(logs) })
+	return l.watch.during(func() error { burden(); return l.LogStore.StoreLogs(logs) })
 }
 
 func (l *watchedLogs) DeleteRange(lo, hi uint64) error {
