@@ -86,25 +86,33 @@ func (c *Config) checkNotify(ps *problems) {
 	if problem := n.Heartbeat.URL.problem(true); n.Heartbeat.URL.Given() && problem != "" {
 		ps.add("notify.heartbeat.url", "%s", problem)
 	}
+	checkReceivers(ps, "notify.", n.Hooks, n.Mails, true)
+}
+
+// checkReceivers looks at hooks and mails in lists whose paths begin with prefix; literal: a url may be written itself.
+func checkReceivers(ps *problems, prefix string, hooks []Hook, mails []Mail, literal bool) {
 	seen := map[string]int{}
-	for i, h := range n.Hooks {
-		h.check(ps, fmt.Sprintf("notify.hooks[%d]", i), seen, i)
+	for i, h := range hooks {
+		at := fmt.Sprintf("%shooks[%d]", prefix, i)
+		checkItemName(ps, at, h.Name, prefix+"hooks", seen, i)
+		h.check(ps, at, literal)
 	}
 	seen = map[string]int{}
-	for i, m := range n.Mails {
-		m.check(ps, fmt.Sprintf("notify.mails[%d]", i), seen, i)
-		for j, h := range n.Hooks {
+	for i, m := range mails {
+		at := fmt.Sprintf("%smails[%d]", prefix, i)
+		checkItemName(ps, at, m.Name, prefix+"mails", seen, i)
+		m.check(ps, at)
+		for j, h := range hooks {
 			if h.Name == m.Name {
-				ps.add(fmt.Sprintf("notify.mails[%d].name", i), "is %q, as notify.hooks[%d] is: give each its own name", m.Name, j)
+				ps.add(at+".name", "is %q, as %shooks[%d] is: give each its own name", m.Name, prefix, j)
 			}
 		}
 	}
 }
 
 // check never repeats a url: it may be a secret.
-func (h *Hook) check(ps *problems, at string, seen map[string]int, i int) {
-	checkItemName(ps, at, h.Name, "notify.hooks", seen, i)
-	if problem := h.URL.problem(true); problem != "" {
+func (h *Hook) check(ps *problems, at string, literal bool) {
+	if problem := h.URL.problem(literal); problem != "" {
 		ps.add(at+".url", "%s", problem)
 	}
 	if problem := h.Secret.problem(false); h.Secret.Given() && problem != "" {
@@ -112,8 +120,7 @@ func (h *Hook) check(ps *problems, at string, seen map[string]int, i int) {
 	}
 }
 
-func (m *Mail) check(ps *problems, at string, seen map[string]int, i int) {
-	checkItemName(ps, at, m.Name, "notify.mails", seen, i)
+func (m *Mail) check(ps *problems, at string) {
 	checkOneOf(ps, at+".security", m.Security, "starttls", "tls", "none")
 	host, port, ok := splitAddress(m.Server)
 	switch {

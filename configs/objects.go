@@ -19,15 +19,18 @@ type Object struct {
 
 // Kinds are the kinds of objects, in the order in which one may name those before it.
 func Kinds() []string {
-	return []string{"storage", "server", "database", "schedule", "retention", "binding", "approval"}
+	return []string{"storage", "server", "database", "schedule", "retention", "binding", "approval", "hook", "mail"}
 }
 
-// ListOf is the key of the list that objects of a kind are in; empty for no kind.
+// FileKinds are the kinds of what files of settings hold: objects, and users, who are accounts and no objects.
+func FileKinds() []string { return append(Kinds(), "user") }
+
+// ListOf is the key of the list that things of a kind are in; empty for no kind.
 func ListOf(kind string) string {
 	switch {
 	case kind == "retention":
 		return kind
-	case slices.Contains(Kinds(), kind):
+	case slices.Contains(FileKinds(), kind):
 		return kind + "s"
 	}
 	return ""
@@ -119,7 +122,7 @@ func FromObjects(objects []Object) (Settings, error) {
 	var ps problems
 	for _, o := range objects {
 		at := strings.TrimSpace(o.Kind + " " + o.Name)
-		if ListOf(o.Kind) == "" {
+		if !slices.Contains(Kinds(), o.Kind) {
 			ps.add(at, "is of no known kind: want %s", strings.Join(Kinds(), ", "))
 			continue
 		}
@@ -154,7 +157,7 @@ func (s *Settings) Named(err error) error {
 	for _, p := range e.Problems {
 		if m := indexed.FindStringSubmatch(p.Path); m != nil {
 			i, _ := strconv.Atoi(m[2]) // the expression takes digits only
-			for _, kind := range Kinds() {
+			for _, kind := range FileKinds() {
 				if list := s.entries(kind); ListOf(kind) == m[1] && i < list.Len() {
 					p.Path = fmt.Sprintf("%s %s: %s", kind, nameOf(list.Index(i)), strings.TrimPrefix(p.Path, m[0]))
 				}
@@ -168,7 +171,7 @@ func (s *Settings) Named(err error) error {
 
 // Append adds what is in other to s.
 func (s *Settings) Append(other Settings) {
-	for _, kind := range Kinds() {
+	for _, kind := range FileKinds() {
 		list := s.entries(kind)
 		list.Set(reflect.AppendSlice(list, other.entries(kind)))
 	}
@@ -178,7 +181,7 @@ func (s *Settings) Append(other Settings) {
 // kinds: all.
 func (s *Settings) Text(kinds ...string) string {
 	var out strings.Builder
-	for _, kind := range Kinds() {
+	for _, kind := range FileKinds() {
 		list := s.entries(kind)
 		if len(kinds) > 0 && !slices.Contains(kinds, kind) || list.Len() == 0 {
 			continue

@@ -48,6 +48,31 @@ type Settings struct {
 	//	  within: 2h
 	//	- name: storage
 	Approvals []Approval `yaml:"approvals"`
+	// Hooks are web hooks of the whole group, as in the section notify of a node's file, where the rules of telling are. Their
+	// urls are references, which each node follows for itself.
+	Hooks []Hook `yaml:"hooks"`
+	// Mails are mail servers, and who gets mail, as in the section notify of a node's file.
+	Mails []Mail `yaml:"mails"`
+	// Users are who may log in. They are accounts, which are made and changed as fencepost user does; with --prune those that
+	// the files do not name are removed when they name any. For example
+	//
+	//	- name: ann
+	//	  role: operator
+	//	  password: file:/root/ann.password
+	Users []User `yaml:"users"`
+}
+
+// User is somebody who may log in.
+type User struct {
+	// Name is what they log in with: 1 to 63 of a-z, 0-9, "._-", beginning with a letter.
+	Name string `yaml:"name"`
+	// Role is viewer, operator or admin.
+	Role string `yaml:"role"`
+	// Disabled keeps them out. Default false.
+	Disabled bool `yaml:"disabled"`
+	// Password is a reference file:PATH, env:NAME or command:PROGRAM to the first one, which is followed where fencepost apply
+	// runs, and only when the user is made: from then on it is theirs to change.
+	Password Secret `yaml:"password"`
 }
 
 // Approval is an operation that takes a second person.

@@ -58,6 +58,28 @@ bindings:
     user: ann
     labels: [team-a]
     as: [source]
+approvals:
+  - name: delete
+  - name: restore
+    within: 2h
+hooks:
+  - name: chat
+    url: file:/etc/fencepost/chat.url
+    template: "{{.Title}}\n\"{{.Cause}}\""
+mails:
+  - name: ops
+    server: smtp.example.org:587
+    from: fencepost@example.org
+    to: [ops@example.org, night@example.org]
+    user: fencepost
+    password: env:SMTP_PASSWORD
+users:
+  - name: ann
+    role: operator
+    password: file:/root/ann.password
+  - name: bob
+    role: viewer
+    disabled: true
 `
 
 func loaded(t testing.TB, text string) Settings {
@@ -85,8 +107,11 @@ func objects(s Settings) (out []string) {
 func TestSettingsThereAndBack(t *testing.T) {
 	s := loaded(t, whole)
 	want := objects(s)
-	if len(want) != 8 {
+	if len(want) != 12 {
 		t.Fatalf("%d objects: %s", len(want), want)
+	}
+	if slices.ContainsFunc(want, func(o string) bool { return strings.HasPrefix(o, "user ") }) || s.Text("user") != "users:\n  - name: ann\n    role: operator\n    password: \"file:/root/ann.password\"\n  - name: bob\n    role: viewer\n    disabled: true\n" {
+		t.Errorf("users: %s", s.Text("user"))
 	}
 	again, err := FromObjects(s.Objects())
 	if err != nil {
@@ -95,8 +120,8 @@ func TestSettingsThereAndBack(t *testing.T) {
 	if d := cmp.Diff(want, objects(again)); d != "" {
 		t.Error("through objects:", d)
 	}
-	if d := cmp.Diff(want, objects(loaded(t, s.Text()))); d != "" {
-		t.Error("through a text:", d, s.Text())
+	if back := loaded(t, s.Text()); cmp.Diff(want, objects(back)) != "" || back.Text() != s.Text() {
+		t.Error("through a text:", cmp.Diff(want, objects(back)), back.Text(), s.Text())
 	}
 	dir := t.TempDir()
 	for _, kind := range Kinds() {
@@ -166,6 +191,16 @@ func TestSettingsRefused(t *testing.T) {
 		{"bindings:\n  - {name: b, user: ann, labels: [x], as: []}\n", "binding b: as: is empty"},
 		{"schedules:\n  - {name: n, database: pg1.x, cron: '@daily'}\n", `schedule n: database: is "pg1.x", which is none of databases`},
 		{"storages:\n  - {name: n, kind: s3, endpoint: 'https://h', bucket: abc, access_key: k, secret_key: hush}\n", "storage n: secret_key: holds the secret itself"},
+		{"approvals:\n  - {name: everything}\n", `approval everything: name: is "everything", want one of delete, restore, storage`},
+		{"approvals:\n  - {name: delete}\n  - {name: delete, within: 2h}\n", `approval delete: name: is "delete", as approvals[0] is`},
+		{"approvals:\n  - {name: delete, within: 1s}\n", "approval delete: within: is 1s, want 1m0s to 720h0m0s"},
+		{"hooks:\n  - {name: chat, url: 'https://hush@h/x'}\n", "hook chat: url: holds the secret itself"},
+		{"mails:\n  - {name: ops, server: 'h:25', from: a@b, to: [c@d], user: u, password: hush}\n", "mail ops: password: holds the secret itself"},
+		{"hooks:\n  - {name: ops, url: 'env:U'}\nmails:\n  - {name: ops, server: 'h:25', from: a@b, to: [c@d]}\n", `mail ops: name: is "ops", as hooks[0] is`},
+		{"users:\n  - {name: ann, role: root}\n", `user ann: role: is "root", want one of viewer, operator, admin`},
+		{"users:\n  - {name: Ann, role: viewer}\n", `user Ann: name: is "Ann", want 1 to 63`},
+		{"users:\n  - {name: ann, role: viewer}\n  - {name: ann, role: admin}\n", `user ann: name: is "ann", as users[0] is`},
+		{"users:\n  - {name: ann, role: viewer, password: hush}\n", "user ann: password: holds the secret itself"},
 	} {
 		path := filepath.Join(t.TempDir(), "s.yaml")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

@@ -49,6 +49,8 @@ func (s *Settings) Validate() error {
 	all.check(&ps)
 	s.checkBindings(&ps)
 	s.checkApprovals(&ps)
+	s.checkUsers(&ps)
+	checkReceivers(&ps, "", s.Hooks, s.Mails, false)
 	for i, d := range s.Databases {
 		if d.DSN.holdsPassword() {
 			ps.add(fmt.Sprintf("databases[%d].dsn", i), "holds a password, which every member would keep: write file:PATH, env:NAME or command:PROGRAM")
@@ -87,6 +89,24 @@ func (s *Settings) checkApprovals(ps *problems) {
 			ps.add(at+".name", "is %q, as approvals[%d] is: name each operation once", a.Name, j)
 		}
 		checkDuration(ps, at+".within", a.Within, time.Minute, 30*24*time.Hour)
+	}
+}
+
+var userName = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,62}$`)
+
+func (s *Settings) checkUsers(ps *problems) {
+	for i, u := range s.Users {
+		at := fmt.Sprintf("users[%d]", i)
+		if !userName.MatchString(u.Name) {
+			ps.add(at+".name", "is %q, want 1 to 63 of a-z, 0-9, \"._-\", beginning with a letter", u.Name)
+		}
+		if j := slices.IndexFunc(s.Users, func(other User) bool { return other.Name == u.Name }); j < i {
+			ps.add(at+".name", "is %q, as users[%d] is", u.Name, j)
+		}
+		checkOneOf(ps, at+".role", u.Role, "viewer", "operator", "admin")
+		if problem := u.Password.problem(false); u.Password.Given() && problem != "" {
+			ps.add(at+".password", "%s", problem)
+		}
 	}
 }
 
@@ -200,6 +220,24 @@ func (c *Config) With(s Settings) (*Config, []Problem) {
 			continue
 		}
 		out.Retention = append(out.Retention, r)
+	}
+	out.Notify.Hooks, out.Notify.Mails = slices.Clone(c.Notify.Hooks), slices.Clone(c.Notify.Mails)
+	taken := func(name string) bool {
+		return slices.ContainsFunc(c.Notify.Hooks, func(own Hook) bool { return own.Name == name }) || slices.ContainsFunc(c.Notify.Mails, func(own Mail) bool { return own.Name == name })
+	}
+	for _, h := range s.Hooks {
+		if taken(h.Name) {
+			ps.add("hook "+h.Name, advice)
+			continue
+		}
+		out.Notify.Hooks = append(out.Notify.Hooks, h)
+	}
+	for _, m := range s.Mails {
+		if taken(m.Name) {
+			ps.add("mail "+m.Name, advice)
+			continue
+		}
+		out.Notify.Mails = append(out.Notify.Mails, m)
 	}
 	return &out, ps
 }

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -136,7 +137,7 @@ func (a *Authority) issue(n Name, public any, valid time.Duration, hosts []strin
 	}
 	template.BasicConstraintsValid = true
 	template.URIs = []*url.URL{n.url()}
-	for _, h := range hosts {
+	for _, h := range slices.Compact(slices.Sorted(slices.Values(hosts))) {
 		if ip := net.ParseIP(h); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
 		} else if h != "" {

@@ -45,7 +45,7 @@ type App struct {
 
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
-	notifier *notify.Notifier // nil: there is nobody to tell
+	notifier *notify.Notifier
 	accounts *accounts.Accounts
 	trail    *audit.Trail
 	used     used
@@ -253,10 +253,8 @@ func (a *App) join(ctx context.Context) error {
 	if err := a.startItemComponents(lasting, w, b); err != nil {
 		return err
 	}
-	if a.notifier != nil {
-		a.notifier.Start(lasting)
-		a.onStop("notifications", func(context.Context) error { a.notifier.Stop(); return nil })
-	}
+	a.notifier.Start(lasting)
+	a.onStop("notifications", func(context.Context) error { a.notifier.Stop(); return nil })
 	a.mu.Lock()
 	a.work = w
 	a.mu.Unlock()

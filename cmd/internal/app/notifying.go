@@ -22,15 +22,12 @@ const notifyComponent = "notify"
 // notifyLock is held by the run that tells. It is freed when that run is closed.
 const notifyLock = "/fencepost/notify"
 
-// newNotifier makes the notifier of the configured receivers; nil when there is nobody to tell.
+// newNotifier makes the notifier, with the receivers of the node's file; those of the group's settings come when they are known.
 func (a *App) newNotifier() (*notify.Notifier, error) {
 	n := a.cfg.Notify
 	receivers, err := receiversOf(n)
 	if err != nil {
 		return nil, err
-	}
-	if len(receivers) == 0 && !n.Heartbeat.URL.Given() {
-		return nil, nil
 	}
 	c := notify.Config{
 		Rules:     notify.Rules{Group: a.cfg.Group, Severity: api.Severity(n.Severity), After: n.After, Repeat: n.Repeat},
@@ -43,6 +40,20 @@ func (a *App) newNotifier() (*notify.Notifier, error) {
 		c.Heartbeat = n.Heartbeat.URL.Resolve
 	}
 	return notify.New(c), nil
+}
+
+// renewReceivers has those be told whom the outfit names. What cannot be understood of the settings is told of, and the others
+// are told all the same.
+func (a *App) renewReceivers(fit *outfit) {
+	all, _ := receiversOf(configs.Notify{Mails: fit.cfg.Notify.Mails}) // only hooks have what may not be understood
+	for _, h := range fit.cfg.Notify.Hooks {
+		some, err := receiversOf(configs.Notify{Hooks: []configs.Hook{h}})
+		if err != nil {
+			fit.problem("hook "+h.Name, err)
+		}
+		all = append(all, some...)
+	}
+	a.notifier.Renew(all)
 }
 
 func receiversOf(n configs.Notify) (list []notify.Receiver, err error) {
@@ -160,9 +171,6 @@ func (s notifyStore) Remove(ctx context.Context, id string) error {
 
 // notifyProblems are alarms about receivers that do not take what they are told: others may still.
 func (a *App) notifyProblems() (list []api.Alarm) {
-	if a.notifier == nil {
-		return nil
-	}
 	problems := a.notifier.Problems()
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		list = append(list, api.Alarm{
@@ -175,8 +183,8 @@ func (a *App) notifyProblems() (list []api.Alarm) {
 
 // TestNotify implements admin.Notifier.
 func (p people) TestNotify(ctx context.Context, r api.TestNotify) ([]api.NotifyResult, error) {
-	if p.a.notifier == nil {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is nobody to tell", Hint: "add hooks or mails to the section notify of the configuration"}
+	if p.a.notifier.Nobody() {
+		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is nobody to tell", Hint: "add hooks or mails to the group's settings, or to the section notify of the configuration"}
 	}
 	got, err := p.a.notifier.Test(ctx, r.Receiver)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,4 +97,52 @@ func TestNotifications(t *testing.T) {
 	if other := (&teller{group: a.group}); other.may(t.Context()) {
 		t.Error("two may tell at the same time")
 	}
+}
+
+// TestReceiversOfSettings: who is told can be said in the group's settings, too, and is from then on, until they say otherwise;
+// a template that cannot be understood is refused when it is set, and a name that the file of the node has stays the file's.
+func TestReceiversOfSettings(t *testing.T) {
+	got := make(chan struct{}, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{} }))
+	defer s.Close()
+	c := config(t)
+	a, _ := start(t, c)
+	ready(t, a)
+	client := api.NewClient(c.Admin.Socket)
+	defer client.Close()
+	ctx := t.Context()
+	if _, err := client.TestNotify(ctx, api.TestNotify{}); api.ExitCode(err) != api.ExitFailed {
+		t.Errorf("with nobody to tell: %v", err)
+	}
+	url := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(url, []byte(s.URL+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hook := func(template string) api.Setting {
+		spec, err := json.Marshal(map[string]string{"name": "chat", "url": "file:" + url, "template": template})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return api.Setting{Kind: "hook", Name: "chat", Spec: spec}
+	}
+	if _, err := client.SetSetting(ctx, hook("{{.Nonsense")); api.ExitCode(err) != api.ExitUsage {
+		t.Errorf("a template that is none: %v", err)
+	}
+	if _, err := client.SetSetting(ctx, hook("{{.Title}}")); err != nil {
+		t.Fatal(err)
+	}
+	told := func() bool {
+		results, err := client.TestNotify(ctx, api.TestNotify{})
+		return err == nil && len(results) == 1 && results[0].Receiver == "chat" && results[0].Problem == ""
+	}
+	until(t, a, "the hook of the settings is told", told)
+	select {
+	case <-got:
+	case <-time.After(time.Minute):
+		t.Error("it was not called")
+	}
+	if _, err := client.RemoveSetting(ctx, "hook", "chat"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, a, "it is told nothing any more", func() bool { _, err := client.TestNotify(ctx, api.TestNotify{}); return err != nil })
 }

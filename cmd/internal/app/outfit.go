@@ -102,6 +102,7 @@ func (a *App) refit(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
+	a.renewReceivers(next)
 	able := pipeline.AbilitiesOf(ctx, next.catalog, a.cfg.Labels)
 	a.mu.Lock()
 	a.fit, a.able = next, able

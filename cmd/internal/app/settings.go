@@ -30,8 +30,15 @@ func checkSettings(s configs.Settings) error {
 	if _, err := jobsOf(c); err != nil {
 		return err
 	}
-	_, err := policiesOf(c)
-	return err
+	if _, err := policiesOf(c); err != nil {
+		return err
+	}
+	for _, h := range s.Hooks {
+		if _, err := receiversOf(configs.Notify{Hooks: []configs.Hook{h}}); err != nil {
+			return fmt.Errorf("hook %s: %w", h.Name, err)
+		}
+	}
+	return nil
 }
 
 // sampleOf is the name of a database that a server would want: its first pattern, which fits itself.
@@ -57,6 +64,12 @@ func (a *App) namesInFile() (list []string) {
 	}
 	for _, r := range a.cfg.Retention {
 		list = append(list, "retention "+r.Database)
+	}
+	for _, h := range a.cfg.Notify.Hooks {
+		list = append(list, "hook "+h.Name)
+	}
+	for _, m := range a.cfg.Notify.Mails {
+		list = append(list, "mail "+m.Name)
 	}
 	slices.Sort(list)
 	return list

@@ -33,10 +33,11 @@ func (r *root) applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f DIR",
 		Short: "Have the group have the settings of files",
-		Long: "Read settings (storages, servers, databases, schedules, retention: see configs/settings.example.yaml) from a file, or from\n" +
-			"all files of a directory that end in .yaml or .yml, and have the group have them, on all nodes: all of them, or nothing is\n" +
-			"changed. Applying the same again changes nothing. What the files do not name stays, but with --prune it is removed;\n" +
-			"backups never are. Secrets are references (file:, env:, command:) that each node follows for itself.",
+		Long: "Read settings (storages, servers, databases, schedules, retention, approvals, notifications, users: see\n" +
+			"configs/settings.example.yaml) from a file, or from all files of a directory that end in .yaml or .yml, and have the group\n" +
+			"have them, on all nodes: all of them, or nothing is changed; then the users. Applying the same again changes nothing. What\n" +
+			"the files do not name stays, but with --prune it is removed; backups never are. Secrets are references (file:, env:,\n" +
+			"command:) that each node follows for itself; the first password of a user is read here.",
 		Args: arguments(0, 0),
 	}
 	cmd.Flags().StringVarP(&from, "file", "f", "", "file or directory with settings")
@@ -60,14 +61,22 @@ func (r *root) applyCommand() *cobra.Command {
 		}
 		c := r.client()
 		defer c.Close()
+		users, err := usersToApply(cmd.Context(), c, s.Users, want.Prune)
+		if err != nil {
+			return err
+		}
 		do := c.ApplySettings
 		if plan {
 			do = c.PlanSettings
 		}
 		got, err := do(cmd.Context(), want)
+		if err == nil && !plan {
+			err = users.carryOut(cmd.Context(), c)
+		}
 		if err != nil {
 			return err
 		}
+		got.Changes, got.Same, got.Left = append(got.Changes, users.changes...), got.Same+users.same, got.Left+users.left
 		return r.print(appliedOutput{got, plan})
 	}
 	return cmd
@@ -94,8 +103,17 @@ type exportOutput struct {
 	files []string
 }
 
-// MarshalJSON is that of the answer.
-func (e exportOutput) MarshalJSON() ([]byte, error) { return json.Marshal(e.Settings) }
+// MarshalJSON is that of the answer, with the users.
+func (e exportOutput) MarshalJSON() ([]byte, error) {
+	out := struct {
+		api.Settings
+		Users []json.RawMessage `json:"users"`
+	}{e.Settings, []json.RawMessage{}}
+	for _, u := range e.kept.Users {
+		out.Users = append(out.Users, userSpec(u))
+	}
+	return json.Marshal(out)
+}
 
 func (r *root) exportCommand() *cobra.Command {
 	var to string
@@ -103,7 +121,7 @@ func (r *root) exportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Write the settings of the group, as apply reads them",
 		Long: "Write the settings of the group as one text, or with -f into files of a directory, one for each kind. Applying what was\n" +
-			"exported changes nothing. What the files of nodes name is not among them.",
+			"exported changes nothing. What the files of nodes name is not among them, nor is a password; users are for admins.",
 		Args: arguments(0, 0),
 	}
 	cmd.Flags().StringVarP(&to, "file", "f", "", "directory to write into; made when it is missing")
@@ -116,6 +134,10 @@ func (r *root) exportCommand() *cobra.Command {
 		}
 		out := exportOutput{Settings: got}
 		if out.kept, err = settingsOf(got); err != nil {
+			return err
+		}
+		var refused *api.Error
+		if out.kept.Users, err = exportUsers(cmd.Context(), c); err != nil && !(errors.As(err, &refused) && refused.Code == api.CodeForbidden) {
 			return err
 		}
 		if to != "" {
@@ -134,7 +156,7 @@ func writeSettings(s configs.Settings, dir string) (files []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("write the settings: %w", err)
 	}
-	for _, kind := range configs.Kinds() {
+	for _, kind := range configs.FileKinds() {
 		file := filepath.Join(dir, configs.ListOf(kind)+".yaml")
 		text := s.Text(kind)
 		if text == "" {
@@ -157,7 +179,7 @@ func (e exportOutput) text(w io.Writer, _ time.Time) {
 		for _, f := range e.files {
 			fmt.Fprintln(w, f)
 		}
-	case len(e.Settings.Settings) == 0:
+	case len(e.Settings.Settings)+len(e.kept.Users) == 0:
 		fmt.Fprintln(w, "# the group has no settings: fencepost apply -f DIR")
 	default:
 		fmt.Fprint(w, e.kept.Text())

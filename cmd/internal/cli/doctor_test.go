@@ -97,7 +97,7 @@ func TestExportOfWhatThereIs(t *testing.T) {
 		}
 		return list
 	}
-	if got := written(); !slices.Equal(got, []string{"servers.yaml", "storages.yaml"}) {
+	if got := written(); !slices.Equal(got, []string{"servers.yaml", "storages.yaml", "users.yaml"}) {
 		t.Errorf("written: %v", got)
 	}
 	old := filepath.Join(dir, "schedules.yaml")

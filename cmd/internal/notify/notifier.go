@@ -43,7 +43,7 @@ var ErrChanged = errors.New("somebody else has told meanwhile")
 // Config is how a Notifier works. All but Heartbeat and Logger is required.
 type Config struct {
 	Rules     Rules
-	Receivers []Receiver
+	Receivers []Receiver // at first; see Renew
 	Store     Store
 	// May tells whether this node is the one that tells, and keeps it so while it is called again and again.
 	May func(ctx context.Context) bool
@@ -71,6 +71,7 @@ type Notifier struct {
 	client *http.Client
 
 	mu       sync.Mutex
+	told     []Receiver
 	problems map[string]string // of receivers, and of the heartbeat
 	cancel   context.CancelFunc
 	stopped  bool
@@ -82,8 +83,30 @@ func New(c Config) *Notifier {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Notifier{cfg: c, client: &http.Client{}, problems: map[string]string{}}
+	return &Notifier{cfg: c, client: &http.Client{}, told: c.Receivers, problems: map[string]string{}}
 }
+
+// Renew has others be told from the next look on. What one that is not among them has not got yet, it does not get.
+func (n *Notifier) Renew(all []Receiver) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.told = all
+	maps.DeleteFunc(n.problems, func(name, _ string) bool {
+		return name != heartbeat && !slices.ContainsFunc(all, func(r Receiver) bool { return r.Name() == name })
+	})
+}
+
+func (n *Notifier) receivers() []Receiver {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told
+}
+
+// Nobody tells whether there is nobody to tell anything.
+func (n *Notifier) Nobody() bool { return len(n.receivers()) == 0 && n.cfg.Heartbeat == nil }
+
+// heartbeat is the name of the heartbeat among problems.
+const heartbeat = "heartbeat"
 
 // Start begins to look, until Stop or the end of ctx. Called once.
 func (n *Notifier) Start(ctx context.Context) {
@@ -117,7 +140,7 @@ func (n *Notifier) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if !n.cfg.May(ctx) {
+		if n.Nobody() || !n.cfg.May(ctx) {
 			continue
 		}
 		o, recoveries := n.cfg.Look(ctx)
@@ -145,7 +168,7 @@ func (n *Notifier) plan(ctx context.Context, o api.Overview, recoveries []api.Re
 	}
 	var add []Pending
 	for _, m := range messages {
-		for _, r := range n.cfg.Receivers {
+		for _, r := range n.receivers() {
 			add = append(add, Pending{Receiver: r.Name(), Message: m, Next: now})
 		}
 	}
@@ -166,7 +189,7 @@ func (n *Notifier) deliver(ctx context.Context) {
 		return // it was said when the plan was made
 	}
 	var all sync.WaitGroup
-	for _, r := range n.cfg.Receivers {
+	for _, r := range n.receivers() {
 		all.Go(func() {
 			for _, p := range pending {
 				if p.Receiver == r.Name() && !n.try(ctx, r, p) {
@@ -182,7 +205,7 @@ func (n *Notifier) deliver(ctx context.Context) {
 // sweep removes what is for receivers that there are no more.
 func (n *Notifier) sweep(ctx context.Context, pending []Pending) {
 	for _, p := range pending {
-		if !slices.ContainsFunc(n.cfg.Receivers, func(r Receiver) bool { return r.Name() == p.Receiver }) {
+		if !slices.ContainsFunc(n.receivers(), func(r Receiver) bool { return r.Name() == p.Receiver }) {
 			_ = n.cfg.Store.Remove(ctx, p.ID()) // it is tried again at the next look
 		}
 	}
@@ -240,10 +263,10 @@ func (n *Notifier) beat(ctx context.Context) {
 	err := n.call(ctx)
 	if err != nil {
 		n.cfg.Logger.Warn("notify: the heartbeat was not sent", "error", err)
-		n.note("heartbeat", err.Error())
+		n.note(heartbeat, err.Error())
 		return
 	}
-	n.note("heartbeat", "")
+	n.note(heartbeat, "")
 }
 
 func (n *Notifier) call(ctx context.Context) error {
@@ -283,7 +306,7 @@ func (n *Notifier) Test(ctx context.Context, name string) (map[string]error, err
 	m.Alarms[0].Since = &m.At
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for _, r := range n.cfg.Receivers {
+	for _, r := range n.receivers() {
 		if name != "" && r.Name() != name {
 			continue
 		}

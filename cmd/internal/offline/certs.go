@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,7 +56,7 @@ func secrets(dir string, plans []plan) ([]output, error) {
 		{filepath.Join(dir, gossipKeyName), configs.FormatGossipKey(gossip)},
 	}
 	for _, p := range plans {
-		pair, err := ca.Issue(certs.Name{Group: group, Node: p.config.Node}, NodeValid, hostsOf(p.config)...)
+		pair, err := ca.Issue(certs.Name{Group: group, Node: p.config.Node}, NodeValid, p.config.AdminHosts()...)
 		if err != nil {
 			return nil, err
 		}
@@ -66,17 +65,6 @@ func secrets(dir string, plans []plan) ([]output, error) {
 			output{p.config.Security.KeyFile, string(pair.Key)})
 	}
 	return outputs, nil
-}
-
-// hostsOf are the names and addresses by which a browser calls a node.
-func hostsOf(c configs.Config) []string {
-	hosts := []string{c.Node, "localhost", "127.0.0.1", "::1"}
-	if host, _, err := net.SplitHostPort(c.Admin.Bind); err == nil && !net.ParseIP(host).IsUnspecified() {
-		hosts = append(hosts, host)
-	}
-	hosts = append(hosts, c.Admin.Hosts...)
-	slices.Sort(hosts)
-	return slices.Compact(hosts)
 }
 
 // NewGossipKey draws a key.

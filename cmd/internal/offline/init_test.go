@@ -1,6 +1,8 @@
 package offline
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
@@ -128,6 +130,20 @@ func TestInitAddresses(t *testing.T) {
 		}
 		if c.Gossip.Bind != want || c.Node != []string{"n1", "n2", "n3"}[i] {
 			t.Errorf("%s is bound to %s, want %s", c.Node, c.Gossip.Bind, want)
+		}
+		text, err := os.ReadFile(c.Security.CertificateFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(text)
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range []string{strings.Trim(want[:strings.LastIndex(want, ":")], "[]"), c.Node, "localhost"} {
+			if err := certificate.VerifyHostname(host); err != nil {
+				t.Errorf("a browser that calls %s: %v", c.Node, err)
+			}
 		}
 	}
 }

@@ -61,7 +61,15 @@ var settingKinds = []settingKind{
 	{"binding", "Bindings", "Users who are operators of some databases, whatever their role.", []settingField{
 		{Key: "user", Label: "User"}, {Key: "labels", Label: "Databases with one of these labels", List: true}, {Key: "as", Label: "As", List: true, Hint: "source, target; empty: both"},
 	}},
-	{"approval", "Approvals", "What nobody does alone: it has the name delete, restore or storage. To change these takes a second person, too.", []settingField{
+	{"approval", "Approvals", "What nobody does alone: one is called delete, restore or storage. To change them takes a second person, too.", []settingField{
 		{Key: "within", Label: "How long a request waits", Hint: "such as 2h; empty: 24h"},
+	}},
+	{"hook", "Web hooks", "Who is told of alarms by a call.", []settingField{
+		{Key: "url", Label: "Address", Hint: "a reference such as file:/etc/fencepost/chat.url: it is a secret"}, {Key: "secret", Label: "Signed with", Hint: "a reference; empty: not signed"},
+		{Key: "template", Label: "Template", Hint: "empty: the message as JSON"},
+	}},
+	{"mail", "Mail", "Who is told of alarms by mail.", []settingField{
+		{Key: "server", Label: "Server", Hint: "host:port"}, {Key: "security", Label: "Security", Options: []string{"starttls", "tls", "none"}}, {Key: "from", Label: "From"}, {Key: "to", Label: "To", List: true},
+		{Key: "user", Label: "User", Hint: "empty: no log-in"}, {Key: "password", Label: "Password", Hint: "a reference such as file:/etc/fencepost/smtp.password"},
 	}},
 }
