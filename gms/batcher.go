@@ -43,6 +43,8 @@ type batchReply struct {
 // long as no other command comes.
 type batcher struct {
 	propose proposer
+	// protocol is what the group writes: no entry has anything that came later.
+	protocol func() uint32
 	// proposing is told of each entry's commands before they are proposed, and landed of the outcome, after the answers are
 	// given; landed may block until ctx ends.
 	proposing func(cmds []*wire.Command) (landed func(ctx context.Context, err error))
@@ -53,17 +55,25 @@ type batcher struct {
 	opened    time.Time     // when the last entry that opens runs went out
 }
 
-func newBatcher(p proposer) *batcher {
+func newBatcher(p proposer, protocol func() uint32) *batcher {
 	return &batcher{
-		propose: p, in: make(chan submission), stopped: make(chan struct{}), landed: make(chan struct{}, 1),
+		propose: p, protocol: protocol, in: make(chan submission), stopped: make(chan struct{}), landed: make(chan struct{}, 1),
 		proposing: func([]*wire.Command) func(context.Context, error) { return func(context.Context, error) {} },
 	}
 }
 
-// submit gets commands decided in one entry. ctx bounds the wait, not the outcome.
+// tooNew is for people.
+const tooNew = "a command, or something in it, came later than the protocol that the group writes: `fencepost upgrade` says which node is in the way"
+
+// submit gets commands decided in one entry. ctx bounds the wait, not the outcome. What not all members would understand is
+// refused, with all that came beside it.
 func (b *batcher) submit(ctx context.Context, commands []*wire.Command) ([]*wire.Result, uint64, error) {
 	s := submission{commands: commands, reply: make(chan batchReply, 1)}
+	writes := b.protocol()
 	for _, c := range commands {
+		if wire.Needs(c) > writes {
+			return refuseAll(commands, wire.Code_CODE_UNKNOWN_COMMAND, tooNew).GetResults(), 0, nil
+		}
 		s.size += proto.Size(c)
 	}
 	select {
@@ -168,7 +178,7 @@ func (s submission) opens() bool {
 }
 
 func (b *batcher) fly(ctx context.Context, all []submission) {
-	entry := &wire.Entry{Version: wire.Protocol, Time: time.Now().UnixMilli()}
+	entry := &wire.Entry{Version: b.protocol(), Time: time.Now().UnixMilli()}
 	for _, s := range all {
 		entry.Commands = append(entry.Commands, s.commands...)
 	}

@@ -60,8 +60,11 @@ func (f *fakeLog) sizes() (list []int) {
 	return list
 }
 
+// firstProtocol is what a group writes that was never upgraded.
+func firstProtocol() uint32 { return 1 }
+
 func startBatcher(t *testing.T, f *fakeLog) (b *batcher, stop func()) {
-	b = newBatcher(f.propose)
+	b = newBatcher(f.propose, firstProtocol)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var run sync.WaitGroup
 	run.Go(func() { b.run(ctx) })

@@ -61,6 +61,8 @@ var (
 	ErrKeyInUse = errors.New("gossip key is in use")
 	// ErrNotProven: it is not known of every configured node that it has the gossip key.
 	ErrNotProven = errors.New("not everybody is proven to have the gossip key")
+	// ErrProtocol: this program does not read, or not write any more, what the group writes: it is too old or too new.
+	ErrProtocol = errors.New("the program does not fit the group's protocol")
 	// ErrStopped: the group is stopped.
 	ErrStopped = errors.New("group is stopped")
 )

@@ -98,7 +98,7 @@ func New(cfg Config) (*Group, error) {
 	g.rep.applied = cfg.Seam.Applied
 	g.commands = newCommander(g)
 	g.post = &courier{send: g.submitTo, spawn: g.background}
-	g.batch = newBatcher(g.propose)
+	g.batch = newBatcher(g.propose, g.rep.protocol)
 	g.batch.proposing = g.proposing
 	g.signalled = newSignalling(g)
 	g.messages, g.turns = newMessenger(), newTurns()
@@ -435,6 +435,7 @@ type MemberDetail struct {
 	Suspected       bool   // gossip or its session gives reason to doubt that it lives
 	Voter, Leader   bool   // of the log; as far as is known here
 	Fed             bool   // it is not in the Raft configuration: another member brings it the log
+	Protocol        uint32 // newest that its program reads
 }
 
 // Members lists the members of the present view with what operators want to see.
@@ -450,7 +451,7 @@ func (g *Group) Members() []MemberDetail {
 			list = append(list, MemberDetail{
 				Member: memberOf(run), Gossip: run.Open.GetGossipAddr(), Cluster: run.Open.GetClusterAddr(),
 				Suspected: run.Suspected, Voter: slices.Contains(voters, run.Node()), Leader: run.Node() == leader,
-				Fed: len(servers) > 0 && !slices.Contains(servers, run.Node()),
+				Fed: len(servers) > 0 && !slices.Contains(servers, run.Node()), Protocol: run.Protocol(),
 			})
 		}
 	})

@@ -153,7 +153,7 @@ func (g *Group) form(ctx context.Context) error {
 		selector = wire.Selector_SELECTOR_SUCCESSOR
 	}
 	results, _, err := g.batch.submit(ctx, []*wire.Command{{Op: &wire.Command_FormGroup{FormGroup: &wire.FormGroup{
-		ClusterId: id, Base: base + 1, Settings: &wire.Settings{Selector: selector, MaxAttempts: uint32(g.cfg.MaxAttempts)},
+		ClusterId: id, Base: base + 1, Protocol: g.foundingProtocol(), Settings: &wire.Settings{Selector: selector, MaxAttempts: uint32(g.cfg.MaxAttempts)},
 	}}}})
 	if err != nil {
 		return err

@@ -98,6 +98,7 @@ func (l *leading) run() {
 			l.step(detect.Event{Kind: detect.Tick})
 			l.expire()
 			l.audit()
+			l.later()
 			l.tendVoters()
 		}
 	}

@@ -34,12 +34,12 @@ func (g *Group) openPorts(ctx context.Context) error {
 		return err
 	}
 	if g.dialer, err = rpc.NewDialer(rpc.DialerConfig{
-		Network: g.cfg.Network, Identity: g.identity, Resolve: g.resolve, Certificates: g.keeper, Logger: g.log,
+		Network: g.cfg.Network, Identity: g.identity, Resolve: g.resolve, Certificates: g.keeper, Misfit: g.misfit, Logger: g.log,
 	}); err != nil {
 		return err
 	}
 	if g.server, err = rpc.NewServer(rpc.ServerConfig{
-		Network: g.cfg.Network, BindAddr: g.cfg.Cluster.Bind, Identity: g.identity, Handler: handler{g: g}, Admit: admitCall, Certificates: g.keeper, Logger: g.log,
+		Network: g.cfg.Network, BindAddr: g.cfg.Cluster.Bind, Identity: g.identity, Handler: handler{g: g}, Admit: admitCall, Certificates: g.keeper, Misfit: g.misfit, Logger: g.log,
 	}); err != nil {
 		return err
 	}
@@ -73,10 +73,10 @@ func openCertificates(group, node string, source *certs.Source, log *slog.Logger
 
 // identity is what this process says in each hello.
 func (g *Group) identity() rpc.Identity {
-	cluster := g.cluster()
+	cluster, agreed := g.cluster(), g.Protocol()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	id := rpc.Identity{Group: g.cfg.Group, ClusterID: cluster, Node: g.cfg.Node, Home: g.home.id[:]}
+	id := rpc.Identity{Group: g.cfg.Group, ClusterID: cluster, Agreed: agreed, Node: g.cfg.Node, Home: g.home.id[:]}
 	if !g.runID.IsZero() {
 		id.Run = g.runID.Bytes()
 	}

@@ -177,7 +177,7 @@ func (r *Remains) Alone(ctx context.Context, dead []string, above uint64) (Holdi
 		}
 		cmds = append(cmds, &wire.Command{Op: &wire.Command_ReplaceHome{ReplaceHome: &wire.ReplaceHome{Node: n.Node}}})
 	}
-	entry, err := proto.Marshal(&wire.Entry{Version: wire.Protocol, Time: time.Now().UnixMilli(), Commands: cmds})
+	entry, err := proto.Marshal(&wire.Entry{Version: r.rep.protocol(), Time: time.Now().UnixMilli(), Commands: cmds})
 	if err != nil {
 		return h, fmt.Errorf("%s: encode the entry: %w", what, err)
 	}

@@ -22,6 +22,7 @@ type replica struct {
 	m       *state.Machine
 	changed chan struct{}     // closed and replaced after each entry
 	feed    []fed             // changes that the signal maker has not taken yet
+	beyond  bool              // nothing is applied and nothing kept any more: the group writes what is not read here
 	mark    state.AuditMarked // the last one
 	endings *endings
 	recent  recent // changes of the state cache
@@ -57,13 +58,21 @@ func (r *replica) Apply(index uint64, data []byte) any {
 
 // apply takes the next entry; with r.mu held.
 func (r *replica) apply(index uint64, data []byte) []*wire.Result {
+	if r.beyond {
+		return nil
+	}
 	e := &wire.Entry{}
 	if err := proto.Unmarshal(data, e); err != nil {
 		// The same bytes fail everywhere in the same way: an entry without commands.
-		e = &wire.Entry{Version: wire.Protocol}
+		e = &wire.Entry{Version: r.m.Protocol()}
 	}
 	r.kept.add(keptEntry{before: r.m.Index(), index: index, data: data})
 	results, changes := r.m.Apply(index, e)
+	if err := r.m.Beyond(); err != nil {
+		r.beyond = true
+		r.failed(outdated(err))
+		return nil
+	}
 	for _, c := range changes {
 		switch c := c.(type) {
 		case state.AuditMismatch:
@@ -94,6 +103,9 @@ func (r *replica) tell(f fed) {
 func (r *replica) Snapshot() (io.WriterTo, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	if err := r.m.Beyond(); err != nil {
+		return nil, err
+	}
 	return snapshotWriter{r.m.Snapshot()}, nil
 }
 
@@ -119,6 +131,10 @@ func (r *replica) Restore(from io.Reader) error {
 		return fmt.Errorf("read snapshot: %w", err)
 	}
 	m, err := decodeSnapshot(data)
+	var newer state.ProtocolError
+	if errors.As(err, &newer) { // what tells of it must not try older snapshots in its place
+		r.failed(outdated(newer))
+	}
 	if err != nil {
 		return err
 	}

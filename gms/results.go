@@ -44,6 +44,8 @@ func (g *Group) errorOf(what string, r *wire.Result) error {
 		kind = ErrNotFound
 	case wire.Code_CODE_FORGOTTEN:
 		kind = ErrForgotten
+	case wire.Code_CODE_PROTOCOL:
+		kind = ErrProtocol
 	case wire.Code_CODE_QUARANTINED:
 		kind = ErrQuarantined
 	default:

@@ -271,7 +271,7 @@ func TestStartTimesComeFromTheLeader(t *testing.T) {
 		b := newBatcher(func(_ context.Context, data []byte) ([]*wire.Result, uint64, error) {
 			h.index++
 			return h.rep.Apply(h.index, data).([]*wire.Result), h.index, nil
-		})
+		}, firstProtocol)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { b.run(ctx) })

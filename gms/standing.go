@@ -227,6 +227,8 @@ func (g *Group) openRun(ctx context.Context, run state.RunID, gossipAddr string)
 			return 0, g.refused(fmt.Errorf("open run of %s: %w", g.cfg.Node, ErrOtherHome), otherHome(g.cfg.Node))
 		case wire.Code_CODE_FORGOTTEN:
 			return 0, g.refused(fmt.Errorf("open run of %s: %w", g.cfg.Node, ErrForgotten), forgottenHome)
+		case wire.Code_CODE_PROTOCOL:
+			return 0, g.refused(fmt.Errorf("open run of %s: %w: %s", g.cfg.Node, ErrProtocol, r.GetDetail()), otherProgram)
 		case wire.Code_CODE_NOT_FORMED:
 			pause(ctx, g.leaderChanged(), 20*time.Millisecond)
 		default:

@@ -17,6 +17,7 @@ type Members interface {
 	Status(ctx context.Context) (api.Status, error)
 	View(ctx context.Context) (api.View, error)
 	Overview(ctx context.Context) (api.Overview, error)
+	Upgrade(ctx context.Context) (api.Upgrade, error)
 }
 
 // Recoveries tells what is being recovered.
@@ -37,6 +38,7 @@ type Operator interface {
 	ReplaceNode(ctx context.Context, n api.NodeName) (api.Node, error)
 	// Rebase may look at every storage, and take as long as that does.
 	Rebase(ctx context.Context, r api.Rebase) (api.Numbers, error)
+	FinalizeUpgrade(ctx context.Context, r api.FinalizeUpgrade) (api.Upgrade, error)
 }
 
 // Drains has nodes do nothing, before they are stopped.

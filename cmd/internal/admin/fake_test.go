@@ -251,6 +251,14 @@ func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) 
 	return api.Node{Node: n.Node, State: api.NodeReplaceable}, f.err
 }
 
+func (f *fake) Upgrade(context.Context) (api.Upgrade, error) {
+	return api.Upgrade{Protocol: 1, Next: 2, Programs: []api.Program{{Node: "n/3", Version: "v1", Protocol: 2, Here: true}}, Against: []string{}}, f.err
+}
+
+func (f *fake) FinalizeUpgrade(_ context.Context, r api.FinalizeUpgrade) (api.Upgrade, error) {
+	return api.Upgrade{Protocol: 2, Next: 2, Programs: []api.Program{}, Against: r.Without}, f.err
+}
+
 func (f *fake) Rebase(_ context.Context, r api.Rebase) (api.Numbers, error) {
 	return api.Numbers{Base: r.Above + 1, Position: r.Above + 2, Token: r.Above + 1, Before: 5}, f.err
 }

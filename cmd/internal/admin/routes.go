@@ -31,6 +31,10 @@ func (h *handler) ofGroup() []Route {
 		post(h, api.RoleAdmin, api.PathNodes+"/forget", "node.forget", "Remove a node for good.", h.forgetNode),
 		post(h, api.RoleAdmin, api.PathNodes+"/replace", "node.replace", "Let a node come back with another home, once.", h.replaceNode),
 		post(h, api.RoleAdmin, api.PathRebase, "group.rebase", "Have positions and tokens go on above all that were ever given out.", h.rebase),
+		get(h, api.PathUpgrade, "upgrade.read", "Which programs the nodes run, and what stands against finalizing an upgrade.", func(r *http.Request) (api.Upgrade, error) { return h.Members.Upgrade(r.Context()) }),
+		post(h, api.RoleAdmin, api.PathUpgradeFinalize, "upgrade.finalize", "Have the group write the next protocol, which older programs do not read.", func(r *http.Request, want api.FinalizeUpgrade) (api.Upgrade, error) {
+			return h.Operator.FinalizeUpgrade(r.Context(), want)
+		}),
 	}
 }
 

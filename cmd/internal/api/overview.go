@@ -22,6 +22,7 @@ type Overview struct {
 	Health    string          `json:"health"` // well, warned, alarmed, noquorum
 	Stale     bool            `json:"stale"`  // no majority confirmed it
 	Crew      Crew            `json:"crew"`
+	Upgrade   Upgrade         `json:"upgrade"`
 	Alarms    []Alarm         `json:"alarms"` // worst first
 	Fences    []Fence         `json:"fences"`
 	Databases []DatabaseState `json:"databases"` // by name; empty on a node that does not show work

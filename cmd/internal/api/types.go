@@ -34,6 +34,8 @@ type Member struct {
 	GossipAddr  string     `json:"gossip_addr"`
 	ClusterAddr string     `json:"cluster_addr"`
 	Components  []string   `json:"components"`
+	Version     string     `json:"version"`             // of its program
+	Protocol    uint32     `json:"protocol"`            // newest that its program reads
 	JoinedAt    *time.Time `json:"joined_at,omitempty"` // when this member saw it join, by its own clock
 }
 

@@ -123,7 +123,7 @@ func (a *App) groupConfig() (gms.Config, error) {
 		return gms.Config{}, err
 	}
 	return gms.Config{
-		GossipKeys: keys, Certificates: certificates(c),
+		GossipKeys: keys, Certificates: certificates(c), Details: map[string][]byte{versionDetail: []byte(a.version)},
 		Group: c.Group, Node: c.Node, Home: c.Home, Role: signals.Role(c.Role), ReapAfter: c.Raft.ReapAfter, Bootstrap: c.Bootstrap, Seeds: c.Seeds,
 		Gossip:  gms.Endpoint{Bind: c.Gossip.Bind, Advertise: c.Gossip.Advertise},
 		Cluster: gms.Endpoint{Bind: c.Cluster.Bind, Advertise: c.Cluster.Advertise},

@@ -87,7 +87,7 @@ func (p people) view() api.View {
 		v.Members = append(v.Members, api.Member{
 			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: p.a.memberState(m), Ready: m.Ready, Suspected: m.Suspected,
 			Leader: m.Leader, Voter: m.Voter, Fed: m.Fed, Self: m.Run == self, GossipAddr: m.Gossip, ClusterAddr: m.Cluster, Components: m.Components,
-			JoinedAt: p.a.times.of(joined(m.Run)),
+			JoinedAt: p.a.times.of(joined(m.Run)), Version: string(m.Details[versionDetail]), Protocol: m.Protocol,
 		})
 	}
 	return v

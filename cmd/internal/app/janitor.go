@@ -28,5 +28,6 @@ func (a *App) lookAfter(ctx context.Context) {
 			a.log.Warn("app: the list of signers was not written", "error", err)
 		}
 		a.checkOwners(ctx)
+		a.finishUpgrade(ctx)
 	}
 }

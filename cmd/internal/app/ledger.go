@@ -75,7 +75,7 @@ func (a *App) databaseLedger() (ledgerdb.Config, error) {
 	}
 	g := groupOfLedger{a.group}
 	return ledgerdb.Config{
-		DSN: dsn, Cluster: a.group.ClusterID(), Check: g.stands, Mark: g.mark, Reached: g.reached,
+		DSN: dsn, Cluster: a.group.ClusterID(), Protocol: a.group.Protocol(), Check: g.stands, Mark: g.mark, Reached: g.reached,
 		Marked: func(ctx context.Context, token uint64) {
 			if err := g.raise(ctx, token); err != nil {
 				a.log.Warn("app: the group's mark of the ledger was not raised; the next result raises it", "token", token, "error", err)

@@ -31,7 +31,7 @@ func (a *App) look(ctx context.Context) api.Overview {
 		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Leader: g.Leader(), Version: a.version, View: g.View().Version,
 		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready",
 	})
-	f.View.Stale = stale
+	f.View.Stale, f.Upgrade = stale, a.upgradeNow()
 	f.Others = slices.Concat(a.othersAlarms(), a.notifyProblems(), a.settingsAlarms(), a.approvalAlarms())
 	if warnings, err := offline.CheckSecurity(&a.cfg, f.Now); err != nil {
 		f.Certificate = err.Error()

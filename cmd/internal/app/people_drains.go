@@ -86,7 +86,7 @@ func (c crossing) against() (why []string) {
 	why = []string{}
 	add := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
 	if !c.confirmed {
-		add("no majority confirms what this node knows")
+		add(unconfirmed)
 	}
 	voting, able := 0, 0
 	for _, s := range c.servers {

@@ -36,9 +36,9 @@ func newFake() *fake {
 	f := &fake{watching: make(chan struct{}, 100)}
 	f.view = api.View{Version: 1042, Leader: "n1", Members: []api.Member{
 		{Node: "n1", Run: runA, Epoch: 1007, Role: "core", State: "ready", Ready: true, Leader: true, Voter: true, Self: true,
-			GossipAddr: "127.0.0.1:7946", ClusterAddr: "127.0.0.1:7947", Components: []string{"backup", "restore"}, JoinedAt: before(26 * time.Hour)},
+			GossipAddr: "127.0.0.1:7946", ClusterAddr: "127.0.0.1:7947", Components: []string{"backup", "restore"}, JoinedAt: before(26 * time.Hour), Version: "v0.1", Protocol: 2},
 		{Node: "n3", Run: runC, Epoch: 1009, Role: "witness", Suspected: true, Fed: true,
-			GossipAddr: "127.0.0.1:7966", ClusterAddr: "127.0.0.1:7967", Components: []string{}, JoinedAt: before(3 * time.Minute)},
+			GossipAddr: "127.0.0.1:7966", ClusterAddr: "127.0.0.1:7967", Components: []string{}, JoinedAt: before(3 * time.Minute), Version: "v0.0.9", Protocol: 1},
 	}}
 	f.tasks = []api.Task{
 		{ID: "t3", Type: "create", RunType: "user", State: "uploading", Attempt: 2, MaxAttempts: 3, Node: "n1", Run: runA, Token: 77,
@@ -94,8 +94,9 @@ func (f *fake) Status(context.Context) (api.Status, error) {
 func (f *fake) Overview(ctx context.Context) (api.Overview, error) {
 	s, _ := f.Status(ctx)
 	fences, _ := f.Fences(ctx)
+	upgrade, _ := f.Upgrade(ctx)
 	return api.Overview{
-		Status: s, Health: api.HealthAlarmed, Crew: api.Crew{Members: 2, Ready: 1, Suspected: 1, Voters: 3, Present: 2}, Fences: fences, Active: 1, Waiting: 2,
+		Upgrade: upgrade, Status: s, Health: api.HealthAlarmed, Crew: api.Crew{Members: 2, Ready: 1, Suspected: 1, Voters: 3, Present: 2}, Fences: fences, Active: 1, Waiting: 2,
 		Alarms: []api.Alarm{
 			{Kind: "backup", About: "books", Severity: api.Critical, Text: "the last good backup of books is of 2026-03-27 02:00:00Z, and one is expected every 26h",
 				Hint: "check databases[1].dsn", Cause: "the password was refused by\x1b[31m the server", Since: before(32 * time.Hour)},
@@ -234,6 +235,21 @@ func (f *fake) MayRestart(_ context.Context, node string) (api.MayRestart, error
 
 func (f *fake) ReplaceNode(_ context.Context, n api.NodeName) (api.Node, error) {
 	return api.Node{Node: n.Node, State: api.NodeReplaceable}, nil
+}
+
+func (f *fake) Upgrade(context.Context) (api.Upgrade, error) {
+	return api.Upgrade{Protocol: 1, Next: 2, Against: []string{"n3 runs v0.0.9, which reads protocols up to 1", "n2 is not here"}, Programs: []api.Program{
+		{Node: "n1", Version: "v0.1", Protocol: 2, Here: true}, {Node: "n2"}, {Node: "n3", Version: "v0.0.9", Protocol: 1, Here: true},
+	}}, nil
+}
+
+func (f *fake) FinalizeUpgrade(ctx context.Context, want api.FinalizeUpgrade) (api.Upgrade, error) {
+	u, _ := f.Upgrade(ctx)
+	if len(want.Without) == 0 {
+		return u, &api.Error{Code: api.CodeBusy, Message: "the upgrade cannot be finalized yet: " + strings.Join(u.Against, "; "), Hint: "upgrade and start these nodes first"}
+	}
+	u.Protocol, u.Against, u.Programs[2] = 2, []string{}, api.Program{Node: "n3", Version: "v0.1", Protocol: 2, Here: true}
+	return u, nil
 }
 
 func (f *fake) Rebase(_ context.Context, r api.Rebase) (api.Numbers, error) {

@@ -25,11 +25,11 @@ func (r *root) membersCommand() *cobra.Command {
 }
 
 func (m membersOutput) text(w io.Writer, now time.Time) {
-	t := table{heading: []string{"NODE", "", "STATE", "ROLE", "LOG", "RUN", "EPOCH", "GOSSIP", "CLUSTER", "COMPONENTS", "JOINED"}, none: "no members"}
+	t := table{heading: []string{"NODE", "", "STATE", "ROLE", "LOG", "RUN", "EPOCH", "GOSSIP", "CLUSTER", "COMPONENTS", "VERSION", "JOINED"}, none: "no members"}
 	for _, x := range m {
 		t.rows = append(t.rows, []string{
 			x.Node, marks(x), memberState(x), x.Role, logPart(x), short(x.Run), number(x.Epoch),
-			x.GossipAddr, x.ClusterAddr, strings.Join(x.Components, ","), ago(x.JoinedAt, now),
+			x.GossipAddr, x.ClusterAddr, strings.Join(x.Components, ","), x.Version, ago(x.JoinedAt, now),
 		})
 	}
 	t.write(w)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,7 +17,7 @@ import (
 type statusOutput api.Overview
 
 func (r *root) statusCommand() *cobra.Command {
-	var check, strict bool
+	var check, strict, wait bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the group in one screen: who leads, what is fenced, the last good backup of each database, what needs a person",
@@ -24,14 +25,22 @@ func (r *root) statusCommand() *cobra.Command {
 			"and its age, the storages, and what needs a person, with what to do about it.\n\n" +
 			"With --check the exit code tells a monitor: 0 when nothing is critical, 1 when the daemon does not answer or the group has\n" +
 			"no quorum, 4 when the lease of the node has run out, 6 when something critical needs a person; with --strict 6 for\n" +
-			"warnings too. Standard error then has one line that says what.",
+			"warnings too. Standard error then has one line that says what.\n\n" +
+			"With --wait it looks again and again until the daemon answers and its node is ready for work, and only then shows it: for\n" +
+			"scripts that have just started a node.",
 		Args: arguments(0, 0),
 	}
 	live(r, cmd, func([]string) string { return api.PathOverview }, func(o api.Overview) output { return statusOutput(o) })
 	cmd.Flags().BoolVar(&check, "check", false, "let the exit code say whether something needs a person")
 	cmd.Flags().BoolVar(&strict, "strict", false, "with --check: warnings count too")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the daemon answers and its node is ready for work")
 	once := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if wait {
+			if err := r.awaitReady(cmd.Context()); err != nil {
+				return err
+			}
+		}
 		switch {
 		case strict && !check:
 			return &api.Error{Code: api.CodeUsage, Message: "--strict: is for --check"}
@@ -43,6 +52,30 @@ func (r *root) statusCommand() *cobra.Command {
 		return once(cmd, args)
 	}
 	return cmd
+}
+
+// readyEvery is how often a node that is started is asked whether it is ready.
+const readyEvery = 200 * time.Millisecond
+
+// awaitReady blocks until a daemon answers and is ready. One that refuses is not waited for.
+func (r *root) awaitReady(ctx context.Context) error {
+	c := r.client()
+	defer c.Close()
+	for {
+		s, err := c.Status(ctx)
+		var e *api.Error
+		switch {
+		case err == nil && s.Ready:
+			return nil
+		case err != nil && (!errors.As(err, &e) || e.Code != api.CodeUnavailable):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(readyEvery):
+		}
+	}
 }
 
 func (r *root) checkStatus(ctx context.Context, strict bool) error {
@@ -91,6 +124,7 @@ func (s statusOutput) text(w io.Writer, now time.Time) {
 	f.add("leader", fmt.Sprintf("%s, view %d", leader, o.View))
 	f.add("members", crewWords(o.Crew))
 	f.add("node", fmt.Sprintf("%s: %s, lease %s, run %s, version %s", o.Node, o.State, o.Lease, short(o.Run), o.Version))
+	f.add("upgrade", upgradeWords(o.Upgrade))
 	f.add("tasks", fmt.Sprintf("%d running, %d waiting", o.Active, o.Waiting))
 	f.write(w)
 	writeAlarms(w, o.Alarms, now)

@@ -275,15 +275,21 @@ func (c *cluster) client(name string) *api.Client {
 func (c *cluster) start(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
-		args := []string{"--config", c.file(name)}
-		if !c.watched {
-			args = append(args, "--no-warden")
-		}
-		p := startProc(c.t, filepath.Join(c.dir, name+".log"), args...)
-		c.mu.Lock()
-		c.procs[name] = p
-		c.mu.Unlock()
+		c.startAs(daemon, name)
 	}
+}
+
+// startAs starts a node of which the program is another than the one that is tested.
+func (c *cluster) startAs(program, name string) {
+	c.t.Helper()
+	args := []string{"--config", c.file(name)}
+	if !c.watched {
+		args = append(args, "--no-warden")
+	}
+	p := startCommand(c.t, filepath.Join(c.dir, name+".log"), exec.Command(program, args...))
+	c.mu.Lock()
+	c.procs[name] = p
+	c.mu.Unlock()
 }
 
 // startProc starts a daemon that writes into a log.

@@ -13,6 +13,8 @@ type Facts struct {
 	View   api.View
 	Voters []string // nodes that vote in the log, present or not
 
+	Upgrade api.Upgrade // which programs the nodes run, and what may be finalized
+
 	NodeProblem error    // why the node that answers cannot go on
 	Waits       error    // what it waits for before it can work
 	ClockOff    string   // what is wrong with its clock

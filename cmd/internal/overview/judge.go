@@ -14,7 +14,7 @@ import (
 func Judge(f Facts) api.Overview {
 	o := api.Overview{
 		Status: f.Status, Stale: f.View.Stale, Crew: crew(f), Fences: f.Fences, Storages: slices.Clone(f.Storages),
-		Databases: []api.DatabaseState{}, Active: f.Active, Waiting: f.Waiting,
+		Databases: []api.DatabaseState{}, Active: f.Active, Waiting: f.Waiting, Upgrade: f.Upgrade,
 	}
 	slices.SortFunc(o.Storages, func(a, b api.StorageState) int { return strings.Compare(a.Name, b.Name) })
 	for _, d := range f.Databases {

@@ -90,7 +90,11 @@ func (s *sample) LowerFence(context.Context, api.LowerFence) (api.Fence, error) 
 	return api.Fence{}, nil
 }
 func (s *sample) ForgetNode(context.Context, api.NodeName) (api.Node, error) { return api.Node{}, nil }
-func (s *sample) Rebase(context.Context, api.Rebase) (api.Numbers, error)    { return api.Numbers{}, nil }
+func (s *sample) Upgrade(context.Context) (api.Upgrade, error)               { return api.Upgrade{}, nil }
+func (s *sample) FinalizeUpgrade(context.Context, api.FinalizeUpgrade) (api.Upgrade, error) {
+	return api.Upgrade{}, nil
+}
+func (s *sample) Rebase(context.Context, api.Rebase) (api.Numbers, error) { return api.Numbers{}, nil }
 
 func (s *sample) ReplaceNode(context.Context, api.NodeName) (api.Node, error) { return api.Node{}, nil }
 

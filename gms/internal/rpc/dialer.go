@@ -31,6 +31,9 @@ type DialerConfig struct {
 	Certificates *certs.Keeper
 	// Limit bounds dialling and the hello together; default 2 s.
 	Limit time.Duration
+	// Misfit is told when a member of the group says that this writes a protocol which does not fit this program; it must not
+	// block. nil: nobody is told.
+	Misfit func(agreed uint32)
 	// Logger takes connections that were refused; nil discards them.
 	Logger *slog.Logger
 }
@@ -111,6 +114,7 @@ func (d *Dialer) dialNode(ctx context.Context, node, addr string, kind wire.Hell
 		if conn != nil {
 			_ = conn.Close() // the error that counts is err
 		}
+		tellMisfit(err, d.cfg.Misfit)
 		d.log.say("rpc: no connection", node, err)
 		return nil, fmt.Errorf("connect to node %s: %w", node, err)
 	}

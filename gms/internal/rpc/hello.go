@@ -34,7 +34,7 @@ var (
 	ErrOtherCluster = errors.New("another cluster of that name answers")
 	// ErrWrongNode: another node answers at the address than the one that was wanted.
 	ErrWrongNode = errors.New("another node answers")
-	// ErrProtocol: the other side's protocol is too old, or is not this one at all.
+	// ErrProtocol: the protocol of one side is too old or too new for the other's group, or is not this one at all.
 	ErrProtocol = errors.New("no common protocol")
 	// ErrRefused: the other side refuses for a reason of its own.
 	ErrRefused = errors.New("the other side refuses")
@@ -47,12 +47,30 @@ type Identity struct {
 	Node      string
 	Run       []byte // 16 bytes; empty between two runs
 	Home      []byte // 16 bytes
+	Agreed    uint32 // protocol that the group writes; 0 while it is not known
+}
+
+// misfit is ErrProtocol when it is this side that has to be changed: what the group writes is not read or not written here.
+type misfit struct{ agreed uint32 }
+
+func (m misfit) Error() string {
+	return fmt.Sprintf("%v: the group writes version %d, this program reads up to %d and writes from %d on", ErrProtocol, m.agreed, wire.Protocol, wire.Oldest)
+}
+
+func (misfit) Is(target error) bool { return target == ErrProtocol }
+
+// tellMisfit calls f when err says that it is this side that has to be changed.
+func tellMisfit(err error, f func(agreed uint32)) {
+	var m misfit
+	if f != nil && errors.As(err, &m) {
+		f(m.agreed)
+	}
 }
 
 func (id Identity) hello(kind wire.Hello_Kind) *wire.Hello {
 	return &wire.Hello{
 		Protocol: wire.Protocol, Group: id.Group, ClusterId: id.ClusterID,
-		Node: id.Node, Run: id.Run, Home: id.Home, Kind: kind,
+		Node: id.Node, Run: id.Run, Home: id.Home, Kind: kind, Agreed: id.Agreed,
 	}
 }
 
@@ -66,6 +84,12 @@ func (id Identity) check(h *wire.Hello, kind wire.Hello_Kind) error {
 		return fmt.Errorf("%w: %q, not %q", ErrOtherGroup, h.Group, id.Group)
 	case kind != wire.Hello_KIND_PROBE && !bytes.Equal(h.ClusterId, id.ClusterID):
 		return fmt.Errorf("%w: id %x, not %x", ErrOtherCluster, h.ClusterId, id.ClusterID)
+	case kind == wire.Hello_KIND_PROBE:
+		return nil
+	case h.Agreed > wire.Protocol || h.Agreed > 0 && h.Agreed < wire.Oldest:
+		return misfit{h.Agreed}
+	case id.Agreed > 0 && (h.Protocol < id.Agreed || h.Protocol > id.Agreed+1):
+		return fmt.Errorf("%w: its program has version %d, and the group writes %d", ErrProtocol, h.Protocol, id.Agreed)
 	}
 	return nil
 }

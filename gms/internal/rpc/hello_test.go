@@ -64,6 +64,41 @@ func FuzzMeta(f *testing.F) {
 	})
 }
 
+// Who does not read what the group writes gets no connection, whichever side notices; and the side that is to be changed
+// knows it. Others of that name, and probes, say nothing about it.
+func TestCheckOfProtocols(t *testing.T) {
+	const here = wire.Protocol
+	for _, c := range []struct {
+		name            string
+		mine            uint32 // what the group writes, as far as this side knows
+		reads, theirs   uint32 // newest that the other reads; what its group writes
+		cluster         byte
+		kind            wire.Hello_Kind
+		refused, misfit bool
+	}{
+		{"both alike", here, here, here, 1, wire.Hello_KIND_RAFT, false, false},
+		{"the other is one ahead", here, here + 1, here, 1, wire.Hello_KIND_RPC, false, false},
+		{"it is two ahead", here, here + 2, here, 1, wire.Hello_KIND_RPC, true, false},
+		{"it is behind", here, here - 1, 0, 1, wire.Hello_KIND_RAFT, true, false},
+		{"it is behind, and only asks", here, here - 1, 0, 1, wire.Hello_KIND_PROBE, here == 1, false},
+		{"nothing is known yet", 0, here, 0, 1, wire.Hello_KIND_RAFT, false, false},
+		{"the group has gone on", here, here + 1, here + 1, 1, wire.Hello_KIND_RPC, true, true},
+		{"the group has gone on, and nothing is known here", 0, here + 1, here + 1, 1, wire.Hello_KIND_RAFT, true, true},
+		{"another cluster has gone on", here, here + 1, here + 1, 2, wire.Hello_KIND_RAFT, true, false},
+		{"who has gone on asks", here, here + 1, here + 1, 1, wire.Hello_KIND_PROBE, false, false},
+	} {
+		self := Identity{Group: "g", ClusterID: id16(1), Node: "a", Agreed: c.mine}
+		h := Identity{Group: "g", ClusterID: id16(c.cluster), Node: "b", Agreed: c.theirs}.hello(c.kind)
+		h.Protocol = c.reads
+		err := self.check(h, c.kind)
+		var told uint32
+		tellMisfit(err, func(agreed uint32) { told = agreed })
+		if (err != nil) != c.refused || (told != 0) != c.misfit || c.misfit && (told != c.theirs || !errors.Is(err, ErrProtocol)) {
+			t.Errorf("%s: %v, told %d", c.name, err, told)
+		}
+	}
+}
+
 func TestCheckDecidesByKind(t *testing.T) {
 	self := Identity{Group: "g", ClusterID: id16(1), Node: "a"}
 	unformed := Identity{Group: "g", Node: "a"}

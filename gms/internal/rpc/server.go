@@ -54,6 +54,9 @@ type ServerConfig struct {
 	Admit func(method string, from Peer) error
 	// Certificates put TLS below all connections and prove who is at both ends; nil means plain.
 	Certificates *certs.Keeper
+	// Misfit is told when a member of the group says that this writes a protocol which does not fit this program; it must not
+	// block. nil: nobody is told.
+	Misfit func(agreed uint32)
 	// Logger takes refused connections; nil discards them.
 	Logger *slog.Logger
 }
@@ -266,6 +269,7 @@ func (s *Server) answer(conn *peerConn) (*wire.Hello, error) {
 	id := s.cfg.Identity()
 	refusal := s.judge(id, h, sec)
 	answer := id.hello(h.Kind)
+	tellMisfit(refusal, s.cfg.Misfit)
 	if refusal != nil {
 		answer.Refused = refusal.Error()
 	}

@@ -17,6 +17,8 @@ type (
 		Base   uint64
 		Reason string
 	}
+	// ProtocolRaised: the group writes Protocol from the next command on.
+	ProtocolRaised struct{ Protocol uint32 }
 	// SettingsChanged has the group's settings as they are now.
 	SettingsChanged struct{ Settings *wire.Settings }
 
@@ -150,6 +152,7 @@ type CacheEvent struct {
 
 func (GroupFormed) change()         {}
 func (Rebased) change()             {}
+func (ProtocolRaised) change()      {}
 func (SettingsChanged) change()     {}
 func (ViewChanged) change()         {}
 func (RunOpened) change()           {}

@@ -25,12 +25,13 @@ func (m *Machine) formGroup(c *wire.FormGroup) *wire.Result {
 		}
 		return m.refuse(wire.Code_CODE_STALE, "the group is formed already, with another id")
 	}
-	if len(c.GetClusterId()) != idSize || c.GetBase() > MaxBase || !validSettings(c.GetSettings()) {
+	if len(c.GetClusterId()) != idSize || c.GetBase() > MaxBase || !validSettings(c.GetSettings()) || c.GetProtocol() > maxProtocol {
 		return m.invalid("cluster id, base or settings are out of bounds")
 	}
 	m.clusterID = bytes.Clone(c.GetClusterId())
 	m.base, m.counter = c.GetBase(), c.GetBase()
 	m.settings = cloneSettings(c.GetSettings())
+	m.agree(max(1, c.GetProtocol()))
 	m.emit(GroupFormed{ClusterID: m.clusterID, Base: m.base})
 	return m.ok()
 }

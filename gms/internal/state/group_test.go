@@ -79,7 +79,7 @@ func TestSettings(t *testing.T) {
 	}
 	r.want(wire.Code_CODE_NO_CHANGE, RunID{}, &wire.ChangeSettings{Settings: s})
 	r.want(wire.Code_CODE_INVALID, RunID{}, &wire.ChangeSettings{})
-	r.want(wire.Code_CODE_INVALID, RunID{}, &wire.ChangeSettings{Settings: &wire.Settings{Selector: 7}})
+	r.want(wire.Code_CODE_INVALID, RunID{}, &wire.ChangeSettings{Settings: &wire.Settings{MaxAttempts: 1001}})
 }
 
 func TestEntriesOfOtherVersionsAndPlaces(t *testing.T) {
@@ -87,9 +87,13 @@ func TestEntriesOfOtherVersionsAndPlaces(t *testing.T) {
 	c := command(RunID{}, opening(r, "A", "A1"))
 	was := r.content()
 	results, changes := r.m.Apply(r.m.Index()+1, &wire.Entry{Version: wire.Protocol + 1, Commands: []*wire.Command{c, c}})
-	if len(results) != 2 || results[1].GetCode() != wire.Code_CODE_UNKNOWN_COMMAND || len(changes) > 0 || r.content() != was {
+	if len(results) != 2 || results[1].GetCode() != wire.Code_CODE_UNKNOWN_COMMAND || len(changes) > 0 || r.content() != was || r.m.Beyond() == nil {
 		t.Errorf("an entry of a newer version: %v, %v", results, changes)
 	}
+	if results, _ := r.m.Apply(r.m.Index()+1, entry(c)); results[0].GetCode() != wire.Code_CODE_UNKNOWN_COMMAND || r.content() != was {
+		t.Errorf("an entry behind one that is not read: %v", results)
+	}
+	r = newRig(t)
 	index := r.m.Index()
 	results, _ = r.m.Apply(index, entry(c))
 	if results[0].GetCode() != wire.Code_CODE_STALE || r.m.Index() != index || r.content() != was {

@@ -11,6 +11,8 @@ type Machine struct {
 	base      uint64 // position = base + index
 	counter   uint64 // last token given out
 	clusterID []byte // nil until the group is formed
+	protocol  uint32 // that the group writes
+	beyond    uint32 // protocol of what came and is not read here: nothing is applied any more; 0: all is well
 	settings  *wire.Settings
 
 	nodes       map[string]*wire.Node
@@ -40,6 +42,7 @@ type Machine struct {
 // New returns the empty state of a group that is not formed.
 func New() *Machine {
 	return &Machine{
+		protocol:    1,
 		settings:    &wire.Settings{},
 		nodes:       map[string]*wire.Node{},
 		runs:        newRunTable(),
@@ -55,8 +58,8 @@ func New() *Machine {
 // Apply applies one entry of the Raft log and answers its commands, in their order. A refused command changes nothing.
 //
 // The changes are what the entry did, in order of effect, but for ViewChanged, which comes first: an entry makes at most
-// one view, of its end. Entries at or below Index are refused as stale; an entry of a newer version than this build
-// reads is answered CODE_UNKNOWN_COMMAND throughout. The caller must not change e afterwards.
+// one view, of its end. Entries at or below Index are refused as stale. From an entry on that is of a protocol which this
+// build does not read (see Beyond) nothing is applied. The caller must not change e afterwards.
 func (m *Machine) Apply(index uint64, e *wire.Entry) ([]*wire.Result, []Change) {
 	results := make([]*wire.Result, len(e.GetCommands()))
 	if index <= m.index {
@@ -65,13 +68,15 @@ func (m *Machine) Apply(index uint64, e *wire.Entry) ([]*wire.Result, []Change) 
 		}
 		return results, nil
 	}
+	if m.goesBeyond(e) {
+		for i := range results {
+			results[i] = m.refuse(wire.Code_CODE_UNKNOWN_COMMAND, "the entry is of a version that is not read here")
+		}
+		return results, nil
+	}
 	m.index, m.time = index, e.GetTime()
 	m.changes, m.marked, m.written = nil, false, nil
 	for i, c := range e.GetCommands() {
-		if e.GetVersion() > wire.Protocol {
-			results[i] = m.refuse(wire.Code_CODE_UNKNOWN_COMMAND, "the entry is of a newer version")
-			continue
-		}
 		results[i] = m.apply(c)
 	}
 	m.endEntry()
@@ -99,8 +104,8 @@ func (m *Machine) apply(c *wire.Command) *wire.Result {
 	if !ok {
 		return m.refuse(wire.Code_CODE_INVALID, "client, request number or run is malformed")
 	}
-	if c.GetOp() == nil {
-		return m.refuse(wire.Code_CODE_UNKNOWN_COMMAND, "the command is not known to this version")
+	if c.GetOp() == nil && !isLater(c) || wire.Needs(c) > m.protocol {
+		return m.refuse(wire.Code_CODE_UNKNOWN_COMMAND, "the command, or something in it, is not of the version that the group writes")
 	}
 	if _, forming := c.GetOp().(*wire.Command_FormGroup); !forming && !m.Formed() {
 		return m.refuse(wire.Code_CODE_NOT_FORMED, "the group is not formed")
@@ -136,8 +141,12 @@ func opens(c *wire.Command, run RunID) bool {
 // execute carries out a command of the leader, of an operator or of a run; run is zero for the first two.
 func (m *Machine) execute(run RunID, c *wire.Command) *wire.Result {
 	switch op := c.GetOp().(type) {
+	case nil:
+		return m.executeLater(run, c)
 	case *wire.Command_FormGroup:
 		return m.formGroup(op.FormGroup)
+	case *wire.Command_RaiseProtocol:
+		return m.raiseProtocol(op.RaiseProtocol)
 	case *wire.Command_Rebase:
 		return m.rebase(op.Rebase)
 	case *wire.Command_ChangeSettings:

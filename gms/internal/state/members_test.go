@@ -234,11 +234,9 @@ func TestOpenRunIsBounded(t *testing.T) {
 		"short key":        func(o *wire.OpenRun) { o.NodeKey = o.NodeKey[:31] },
 		"short warden key": func(o *wire.OpenRun) { o.WardenKey = o.NodeKey[:31] },
 		"no role":          func(o *wire.OpenRun) { o.Role = 0 },
-		"unknown role":     func(o *wire.OpenRun) { o.Role = 9 },
 		"long address":     func(o *wire.OpenRun) { o.GossipAddr = long },
 		"component twice":  func(o *wire.OpenRun) { o.Components = []*wire.Component{{Name: "a"}, {Name: "a"}} },
 		"too many":         func(o *wire.OpenRun) { o.Components = make([]*wire.Component, MaxComponents+1) },
-		"unknown selector": func(o *wire.OpenRun) { o.Components = []*wire.Component{{Name: "a", Selector: 9}} },
 		"too much to say":  func(o *wire.OpenRun) { o.Details = map[string][]byte{"a": make([]byte, MaxDetails)} },
 		"too long in all": func(o *wire.OpenRun) {
 			for i := range 2 {

@@ -31,6 +31,9 @@ func (r Run) IsOpen() bool { return r.Closed == 0 }
 // Node is the name of the run's node.
 func (r Run) Node() string { return r.Open.GetNode() }
 
+// Protocol is the newest that the run's process reads.
+func (r Run) Protocol() uint32 { return max(1, r.Open.GetProtocol()) }
+
 // Registered reports whether the run recovers the component.
 func (r Run) Registered(component string) bool {
 	return r.Component(component) != nil
@@ -95,6 +98,9 @@ func (m *Machine) openRun(c *wire.OpenRun) *wire.Result {
 	node := m.nodes[c.GetNode()]
 	last, _ := RunIDOf(node.GetLastRun())
 	if refusal := m.checkHome(c, node, last); refusal != nil {
+		return refusal
+	}
+	if refusal := m.checkProtocol(c); refusal != nil {
 		return refusal
 	}
 	if id == last && m.runs.isOpen(id) {

@@ -23,7 +23,7 @@ func (m *Machine) permitted(run RunID, c *wire.Command) bool {
 			op.CloseRun.GetEvidence() == wire.Evidence_EVIDENCE_LEFT && op.CloseRun.GetNode() == sender
 	case *wire.Command_MoveAppointment:
 		return op.MoveAppointment.GetForce()
-	case *wire.Command_Rebase, *wire.Command_ChangeSettings, *wire.Command_RetryRecovery, *wire.Command_DropRecovery,
+	case *wire.Command_Rebase, *wire.Command_RaiseProtocol, *wire.Command_ChangeSettings, *wire.Command_RetryRecovery, *wire.Command_DropRecovery,
 		*wire.Command_ReplaceHome, *wire.Command_ForgetNode, // an operator's
 		*wire.Command_CacheTxn, *wire.Command_EndClaim: // an operator's, or of a run
 		return true

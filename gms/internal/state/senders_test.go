@@ -14,7 +14,7 @@ import (
 var sendersOf = map[string]string{
 	"form_group": "leader", "suspect": "leader", "expire_lock": "leader", "note_positions": "leader", "audit": "leader",
 	"lead": "leader", "note_quiesced": "leader", "move_appointment": "leader",
-	"rebase": "any", "change_settings": "any", "retry_recovery": "any", "drop_recovery": "any", "replace_home": "any",
+	"rebase": "any", "raise_protocol": "any", "change_settings": "any", "retry_recovery": "any", "drop_recovery": "any", "replace_home": "any",
 	"forget_node": "any", "cache_txn": "any", "end_claim": "any",
 	"open_run": "own", "close_run": "own", "set_ready": "own", "register_component": "own", "announce_group": "own",
 	"lock": "own", "unlock": "own", "claim": "own", "adopt": "own", "raise_fence": "own", "lower_fence": "own",

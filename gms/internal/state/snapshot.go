@@ -17,7 +17,7 @@ import (
 // changes and may be marshalled while Apply goes on; nobody may change it.
 func (m *Machine) Snapshot() *wire.Snapshot {
 	s := &wire.Snapshot{
-		Version: wire.Protocol, Index: m.index, Base: m.base, Counter: m.counter,
+		Version: m.protocol, Index: m.index, Base: m.base, Counter: m.counter,
 		ClusterId: m.clusterID, Settings: m.settings,
 		Nodes: m.Nodes(), Views: slices.Clone(m.views), Locks: m.Locks(), Claims: m.Claims(ClaimFilter{}),
 		Recoveries: m.Recoveries(), Maintenance: m.Maintenance(), Clients: m.answers.snapshot(), Ended: m.Ended(),
@@ -61,8 +61,8 @@ func Restore(s *wire.Snapshot) (*Machine, error) {
 	if s == nil {
 		return nil, errors.New("restore state: no snapshot")
 	}
-	if s.GetVersion() == 0 || s.GetVersion() > wire.Protocol {
-		return nil, fmt.Errorf("restore state: snapshot has version %d, this build reads up to %d", s.GetVersion(), wire.Protocol)
+	if v := s.GetVersion(); v == 0 || v > wire.Protocol {
+		return nil, fmt.Errorf("restore state: %w", ProtocolError{v})
 	}
 	if err := check(s); err != nil {
 		return nil, fmt.Errorf("restore state: %w", err)
@@ -77,7 +77,7 @@ func Restore(s *wire.Snapshot) (*Machine, error) {
 // load fills a machine from a checked snapshot.
 func load(s *wire.Snapshot) *Machine {
 	m := New()
-	m.index, m.base, m.counter = s.GetIndex(), s.GetBase(), s.GetCounter()
+	m.index, m.base, m.counter, m.protocol = s.GetIndex(), s.GetBase(), s.GetCounter(), s.GetVersion()
 	if len(s.GetClusterId()) > 0 {
 		m.clusterID = bytes.Clone(s.GetClusterId())
 	}

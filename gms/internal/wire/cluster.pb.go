@@ -195,7 +195,7 @@ func (ReportReply_Outcome) EnumDescriptor() ([]byte, []int) {
 // Meta is what a node says of itself in gossip; at most 512 bytes encoded.
 type Meta struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // newest that it reads
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
 	Run           []byte                 `protobuf:"bytes,3,opt,name=run,proto3" json:"run,omitempty"`
 	Home          []byte                 `protobuf:"bytes,4,opt,name=home,proto3" json:"home,omitempty"`
@@ -320,7 +320,7 @@ func (x *Meta) GetKeyRing() uint64 {
 // Hello opens each connection to the cluster port, in both directions; length-prefixed.
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // newest that it reads
 	Group         string                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
 	ClusterId     []byte                 `protobuf:"bytes,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // empty while unformed
 	Node          string                 `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
@@ -328,6 +328,7 @@ type Hello struct {
 	Home          []byte                 `protobuf:"bytes,6,opt,name=home,proto3" json:"home,omitempty"`
 	Kind          Hello_Kind             `protobuf:"varint,7,opt,name=kind,proto3,enum=fencepost.wire.Hello_Kind" json:"kind,omitempty"`
 	Refused       string                 `protobuf:"bytes,8,opt,name=refused,proto3" json:"refused,omitempty"` // in an answer: why the connection is refused, for people
+	Agreed        uint32                 `protobuf:"varint,9,opt,name=agreed,proto3" json:"agreed,omitempty"`  // protocol that the group writes, as far as it knows; 0 while unformed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -416,6 +417,13 @@ func (x *Hello) GetRefused() string {
 		return x.Refused
 	}
 	return ""
+}
+
+func (x *Hello) GetAgreed() uint32 {
+	if x != nil {
+		return x.Agreed
+	}
+	return 0
 }
 
 type SubmitRequest struct {
@@ -2532,7 +2540,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\rwarden_key_fp\x18\t \x01(\fR\vwardenKeyFp\x12#\n" +
 	"\rown_interface\x18\n" +
 	" \x01(\bR\fownInterface\x12\x19\n" +
-	"\bkey_ring\x18\v \x01(\x04R\akeyRing\"\xa7\x02\n" +
+	"\bkey_ring\x18\v \x01(\x04R\akeyRing\"\xbf\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\tR\x05group\x12\x1d\n" +
@@ -2542,7 +2550,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03run\x18\x05 \x01(\fR\x03run\x12\x12\n" +
 	"\x04home\x18\x06 \x01(\fR\x04home\x12.\n" +
 	"\x04kind\x18\a \x01(\x0e2\x1a.fencepost.wire.Hello.KindR\x04kind\x12\x18\n" +
-	"\arefused\x18\b \x01(\tR\arefused\"I\n" +
+	"\arefused\x18\b \x01(\tR\arefused\x12\x16\n" +
+	"\x06agreed\x18\t \x01(\rR\x06agreed\"I\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tKIND_RAFT\x10\x01\x12\f\n" +

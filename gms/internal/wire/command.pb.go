@@ -261,6 +261,7 @@ const (
 	Code_CODE_FORBIDDEN        Code = 20 // the sender may not issue this, or not for that run
 	Code_CODE_FORGOTTEN        Code = 21 // OpenRun: the home was burnt when its node was forgotten
 	Code_CODE_AGAIN            Code = 22 // nothing has happened and this is no answer: another command of the entry was first, repeat it
+	Code_CODE_PROTOCOL         Code = 23 // OpenRun: its process does not read what the group writes
 )
 
 // Enum value maps for Code.
@@ -289,6 +290,7 @@ var (
 		20: "CODE_FORBIDDEN",
 		21: "CODE_FORGOTTEN",
 		22: "CODE_AGAIN",
+		23: "CODE_PROTOCOL",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":      0,
@@ -314,6 +316,7 @@ var (
 		"CODE_FORBIDDEN":        20,
 		"CODE_FORGOTTEN":        21,
 		"CODE_AGAIN":            22,
+		"CODE_PROTOCOL":         23,
 	}
 )
 
@@ -396,7 +399,7 @@ func (x EndClaim_How) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EndClaim_How.Descriptor instead.
 func (EndClaim_How) EnumDescriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{23, 0}
+	return file_command_proto_rawDescGZIP(), []int{24, 0}
 }
 
 type AnnounceGroup_Kind int32
@@ -445,7 +448,7 @@ func (x AnnounceGroup_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AnnounceGroup_Kind.Descriptor instead.
 func (AnnounceGroup_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{40, 0}
+	return file_command_proto_rawDescGZIP(), []int{41, 0}
 }
 
 type AnnounceGroup_Phase int32
@@ -497,13 +500,13 @@ func (x AnnounceGroup_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AnnounceGroup_Phase.Descriptor instead.
 func (AnnounceGroup_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{40, 1}
+	return file_command_proto_rawDescGZIP(), []int{41, 1}
 }
 
 // Entry is the content of one Raft log entry: commands that take effect together, at one position, in this order.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // protocol version of the encoding; a reader refuses a newer one
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // protocol that the group had agreed on when it was proposed; a reader of older ones stops here
 	Commands      []*Command             `protobuf:"bytes,2,rep,name=commands,proto3" json:"commands,omitempty"`
 	Time          int64                  `protobuf:"varint,3,opt,name=time,proto3" json:"time,omitempty"` // of the leader's wall clock, in milliseconds since 1970: for people, nothing is decided by it
 	unknownFields protoimpl.UnknownFields
@@ -610,6 +613,7 @@ type Command struct {
 	//	*Command_Lead
 	//	*Command_NoteQuiesced
 	//	*Command_SetDetail
+	//	*Command_RaiseProtocol
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -973,6 +977,15 @@ func (x *Command) GetSetDetail() *SetDetail {
 	return nil
 }
 
+func (x *Command) GetRaiseProtocol() *RaiseProtocol {
+	if x != nil {
+		if x, ok := x.Op.(*Command_RaiseProtocol); ok {
+			return x.RaiseProtocol
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -1101,6 +1114,10 @@ type Command_SetDetail struct {
 	SetDetail *SetDetail `protobuf:"bytes,48,opt,name=set_detail,json=setDetail,proto3,oneof"`
 }
 
+type Command_RaiseProtocol struct {
+	RaiseProtocol *RaiseProtocol `protobuf:"bytes,49,opt,name=raise_protocol,json=raiseProtocol,proto3,oneof"`
+}
+
 func (*Command_FormGroup) isCommand_Op() {}
 
 func (*Command_Rebase) isCommand_Op() {}
@@ -1163,6 +1180,8 @@ func (*Command_NoteQuiesced) isCommand_Op() {}
 
 func (*Command_SetDetail) isCommand_Op() {}
 
+func (*Command_RaiseProtocol) isCommand_Op() {}
+
 type Settings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Selector      Selector               `protobuf:"varint,1,opt,name=selector,proto3,enum=fencepost.wire.Selector" json:"selector,omitempty"`
@@ -1221,6 +1240,7 @@ type FormGroup struct {
 	ClusterId     []byte                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // 16 bytes
 	Base          uint64                 `protobuf:"varint,2,opt,name=base,proto3" json:"base,omitempty"`                           // < 2^53
 	Settings      *Settings              `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
+	Protocol      uint32                 `protobuf:"varint,4,opt,name=protocol,proto3" json:"protocol,omitempty"` // version that the group writes from here on; 0: 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1276,6 +1296,59 @@ func (x *FormGroup) GetSettings() *Settings {
 	return nil
 }
 
+func (x *FormGroup) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+// RaiseProtocol has the group write the next version of all formats from here on; refused while a run is open whose process
+// does not read it. There is no way back.
+type RaiseProtocol struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // the present one plus 1
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaiseProtocol) Reset() {
+	*x = RaiseProtocol{}
+	mi := &file_command_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaiseProtocol) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaiseProtocol) ProtoMessage() {}
+
+func (x *RaiseProtocol) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaiseProtocol.ProtoReflect.Descriptor instead.
+func (*RaiseProtocol) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RaiseProtocol) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
 // Rebase raises the base; a smaller one than reached is refused.
 type Rebase struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1287,7 +1360,7 @@ type Rebase struct {
 
 func (x *Rebase) Reset() {
 	*x = Rebase{}
-	mi := &file_command_proto_msgTypes[4]
+	mi := &file_command_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1372,7 @@ func (x *Rebase) String() string {
 func (*Rebase) ProtoMessage() {}
 
 func (x *Rebase) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[4]
+	mi := &file_command_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1385,7 @@ func (x *Rebase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rebase.ProtoReflect.Descriptor instead.
 func (*Rebase) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{4}
+	return file_command_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Rebase) GetBase() uint64 {
@@ -1340,7 +1413,7 @@ type Component struct {
 
 func (x *Component) Reset() {
 	*x = Component{}
-	mi := &file_command_proto_msgTypes[5]
+	mi := &file_command_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1425,7 @@ func (x *Component) String() string {
 func (*Component) ProtoMessage() {}
 
 func (x *Component) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[5]
+	mi := &file_command_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1438,7 @@ func (x *Component) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Component.ProtoReflect.Descriptor instead.
 func (*Component) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{5}
+	return file_command_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Component) GetName() string {
@@ -1415,7 +1488,7 @@ type OpenRun struct {
 
 func (x *OpenRun) Reset() {
 	*x = OpenRun{}
-	mi := &file_command_proto_msgTypes[6]
+	mi := &file_command_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1500,7 @@ func (x *OpenRun) String() string {
 func (*OpenRun) ProtoMessage() {}
 
 func (x *OpenRun) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[6]
+	mi := &file_command_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1513,7 @@ func (x *OpenRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRun.ProtoReflect.Descriptor instead.
 func (*OpenRun) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{6}
+	return file_command_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OpenRun) GetNode() string {
@@ -1565,7 +1638,7 @@ type CandidateOrder struct {
 
 func (x *CandidateOrder) Reset() {
 	*x = CandidateOrder{}
-	mi := &file_command_proto_msgTypes[7]
+	mi := &file_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1650,7 @@ func (x *CandidateOrder) String() string {
 func (*CandidateOrder) ProtoMessage() {}
 
 func (x *CandidateOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[7]
+	mi := &file_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1663,7 @@ func (x *CandidateOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CandidateOrder.ProtoReflect.Descriptor instead.
 func (*CandidateOrder) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{7}
+	return file_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CandidateOrder) GetComponent() string {
@@ -1622,7 +1695,7 @@ type CloseRun struct {
 
 func (x *CloseRun) Reset() {
 	*x = CloseRun{}
-	mi := &file_command_proto_msgTypes[8]
+	mi := &file_command_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1707,7 @@ func (x *CloseRun) String() string {
 func (*CloseRun) ProtoMessage() {}
 
 func (x *CloseRun) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[8]
+	mi := &file_command_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1720,7 @@ func (x *CloseRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRun.ProtoReflect.Descriptor instead.
 func (*CloseRun) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{8}
+	return file_command_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CloseRun) GetNode() string {
@@ -1710,7 +1783,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_command_proto_msgTypes[9]
+	mi := &file_command_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1795,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[9]
+	mi := &file_command_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1808,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{9}
+	return file_command_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Suspect) GetRun() []byte {
@@ -1768,7 +1841,7 @@ type SetReady struct {
 
 func (x *SetReady) Reset() {
 	*x = SetReady{}
-	mi := &file_command_proto_msgTypes[10]
+	mi := &file_command_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1780,7 +1853,7 @@ func (x *SetReady) String() string {
 func (*SetReady) ProtoMessage() {}
 
 func (x *SetReady) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[10]
+	mi := &file_command_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1793,7 +1866,7 @@ func (x *SetReady) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReady.ProtoReflect.Descriptor instead.
 func (*SetReady) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{10}
+	return file_command_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetReady) GetReady() bool {
@@ -1812,7 +1885,7 @@ type RegisterComponent struct {
 
 func (x *RegisterComponent) Reset() {
 	*x = RegisterComponent{}
-	mi := &file_command_proto_msgTypes[11]
+	mi := &file_command_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1897,7 @@ func (x *RegisterComponent) String() string {
 func (*RegisterComponent) ProtoMessage() {}
 
 func (x *RegisterComponent) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[11]
+	mi := &file_command_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1910,7 @@ func (x *RegisterComponent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterComponent.ProtoReflect.Descriptor instead.
 func (*RegisterComponent) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{11}
+	return file_command_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RegisterComponent) GetComponent() *Component {
@@ -1858,7 +1931,7 @@ type CacheKey struct {
 
 func (x *CacheKey) Reset() {
 	*x = CacheKey{}
-	mi := &file_command_proto_msgTypes[12]
+	mi := &file_command_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +1943,7 @@ func (x *CacheKey) String() string {
 func (*CacheKey) ProtoMessage() {}
 
 func (x *CacheKey) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[12]
+	mi := &file_command_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +1956,7 @@ func (x *CacheKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheKey.ProtoReflect.Descriptor instead.
 func (*CacheKey) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{12}
+	return file_command_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CacheKey) GetComponent() string {
@@ -1918,7 +1991,7 @@ type CachePut struct {
 
 func (x *CachePut) Reset() {
 	*x = CachePut{}
-	mi := &file_command_proto_msgTypes[13]
+	mi := &file_command_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2003,7 @@ func (x *CachePut) String() string {
 func (*CachePut) ProtoMessage() {}
 
 func (x *CachePut) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[13]
+	mi := &file_command_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2016,7 @@ func (x *CachePut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachePut.ProtoReflect.Descriptor instead.
 func (*CachePut) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{13}
+	return file_command_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CachePut) GetKey() *CacheKey {
@@ -1982,7 +2055,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_command_proto_msgTypes[14]
+	mi := &file_command_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2067,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[14]
+	mi := &file_command_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2080,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{14}
+	return file_command_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Condition) GetKind() isCondition_Kind {
@@ -2091,7 +2164,7 @@ type VersionIs struct {
 
 func (x *VersionIs) Reset() {
 	*x = VersionIs{}
-	mi := &file_command_proto_msgTypes[15]
+	mi := &file_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2176,7 @@ func (x *VersionIs) String() string {
 func (*VersionIs) ProtoMessage() {}
 
 func (x *VersionIs) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[15]
+	mi := &file_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2189,7 @@ func (x *VersionIs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionIs.ProtoReflect.Descriptor instead.
 func (*VersionIs) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{15}
+	return file_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *VersionIs) GetKey() *CacheKey {
@@ -2145,7 +2218,7 @@ type ClaimHeld struct {
 
 func (x *ClaimHeld) Reset() {
 	*x = ClaimHeld{}
-	mi := &file_command_proto_msgTypes[16]
+	mi := &file_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2230,7 @@ func (x *ClaimHeld) String() string {
 func (*ClaimHeld) ProtoMessage() {}
 
 func (x *ClaimHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[16]
+	mi := &file_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2243,7 @@ func (x *ClaimHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHeld.ProtoReflect.Descriptor instead.
 func (*ClaimHeld) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{16}
+	return file_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClaimHeld) GetComponent() string {
@@ -2213,7 +2286,7 @@ type FenceHeld struct {
 
 func (x *FenceHeld) Reset() {
 	*x = FenceHeld{}
-	mi := &file_command_proto_msgTypes[17]
+	mi := &file_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2298,7 @@ func (x *FenceHeld) String() string {
 func (*FenceHeld) ProtoMessage() {}
 
 func (x *FenceHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[17]
+	mi := &file_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2311,7 @@ func (x *FenceHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceHeld.ProtoReflect.Descriptor instead.
 func (*FenceHeld) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{17}
+	return file_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FenceHeld) GetComponent() string {
@@ -2281,7 +2354,7 @@ type CacheTxn struct {
 
 func (x *CacheTxn) Reset() {
 	*x = CacheTxn{}
-	mi := &file_command_proto_msgTypes[18]
+	mi := &file_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2293,7 +2366,7 @@ func (x *CacheTxn) String() string {
 func (*CacheTxn) ProtoMessage() {}
 
 func (x *CacheTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[18]
+	mi := &file_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2306,7 +2379,7 @@ func (x *CacheTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheTxn.ProtoReflect.Descriptor instead.
 func (*CacheTxn) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{18}
+	return file_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CacheTxn) GetConditions() []*Condition {
@@ -2341,7 +2414,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_command_proto_msgTypes[19]
+	mi := &file_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2426,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[19]
+	mi := &file_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +2439,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{19}
+	return file_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Lock) GetName() string {
@@ -2395,7 +2468,7 @@ type Unlock struct {
 
 func (x *Unlock) Reset() {
 	*x = Unlock{}
-	mi := &file_command_proto_msgTypes[20]
+	mi := &file_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2480,7 @@ func (x *Unlock) String() string {
 func (*Unlock) ProtoMessage() {}
 
 func (x *Unlock) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[20]
+	mi := &file_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2493,7 @@ func (x *Unlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unlock.ProtoReflect.Descriptor instead.
 func (*Unlock) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{20}
+	return file_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Unlock) GetName() string {
@@ -2448,7 +2521,7 @@ type ExpireLock struct {
 
 func (x *ExpireLock) Reset() {
 	*x = ExpireLock{}
-	mi := &file_command_proto_msgTypes[21]
+	mi := &file_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2533,7 @@ func (x *ExpireLock) String() string {
 func (*ExpireLock) ProtoMessage() {}
 
 func (x *ExpireLock) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[21]
+	mi := &file_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2546,7 @@ func (x *ExpireLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpireLock.ProtoReflect.Descriptor instead.
 func (*ExpireLock) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{21}
+	return file_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExpireLock) GetName() string {
@@ -2502,7 +2575,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_command_proto_msgTypes[22]
+	mi := &file_command_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2587,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[22]
+	mi := &file_command_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2600,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{22}
+	return file_command_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Claim) GetComponent() string {
@@ -2564,7 +2637,7 @@ type EndClaim struct {
 
 func (x *EndClaim) Reset() {
 	*x = EndClaim{}
-	mi := &file_command_proto_msgTypes[23]
+	mi := &file_command_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2649,7 @@ func (x *EndClaim) String() string {
 func (*EndClaim) ProtoMessage() {}
 
 func (x *EndClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[23]
+	mi := &file_command_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2662,7 @@ func (x *EndClaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndClaim.ProtoReflect.Descriptor instead.
 func (*EndClaim) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{23}
+	return file_command_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EndClaim) GetComponent() string {
@@ -2639,7 +2712,7 @@ type Adopt struct {
 
 func (x *Adopt) Reset() {
 	*x = Adopt{}
-	mi := &file_command_proto_msgTypes[24]
+	mi := &file_command_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2724,7 @@ func (x *Adopt) String() string {
 func (*Adopt) ProtoMessage() {}
 
 func (x *Adopt) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[24]
+	mi := &file_command_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2737,7 @@ func (x *Adopt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Adopt.ProtoReflect.Descriptor instead.
 func (*Adopt) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{24}
+	return file_command_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Adopt) GetComponent() string {
@@ -2699,7 +2772,7 @@ type RaiseFence struct {
 
 func (x *RaiseFence) Reset() {
 	*x = RaiseFence{}
-	mi := &file_command_proto_msgTypes[25]
+	mi := &file_command_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2711,7 +2784,7 @@ func (x *RaiseFence) String() string {
 func (*RaiseFence) ProtoMessage() {}
 
 func (x *RaiseFence) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[25]
+	mi := &file_command_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2724,7 +2797,7 @@ func (x *RaiseFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseFence.ProtoReflect.Descriptor instead.
 func (*RaiseFence) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{25}
+	return file_command_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RaiseFence) GetComponent() string {
@@ -2752,7 +2825,7 @@ type LowerFence struct {
 
 func (x *LowerFence) Reset() {
 	*x = LowerFence{}
-	mi := &file_command_proto_msgTypes[26]
+	mi := &file_command_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2764,7 +2837,7 @@ func (x *LowerFence) String() string {
 func (*LowerFence) ProtoMessage() {}
 
 func (x *LowerFence) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[26]
+	mi := &file_command_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2777,7 +2850,7 @@ func (x *LowerFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LowerFence.ProtoReflect.Descriptor instead.
 func (*LowerFence) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{26}
+	return file_command_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LowerFence) GetComponent() string {
@@ -2814,7 +2887,7 @@ type RecoveryRef struct {
 
 func (x *RecoveryRef) Reset() {
 	*x = RecoveryRef{}
-	mi := &file_command_proto_msgTypes[27]
+	mi := &file_command_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +2899,7 @@ func (x *RecoveryRef) String() string {
 func (*RecoveryRef) ProtoMessage() {}
 
 func (x *RecoveryRef) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[27]
+	mi := &file_command_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +2912,7 @@ func (x *RecoveryRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoveryRef.ProtoReflect.Descriptor instead.
 func (*RecoveryRef) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{27}
+	return file_command_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RecoveryRef) GetComponent() string {
@@ -2872,7 +2945,7 @@ type Acquire struct {
 
 func (x *Acquire) Reset() {
 	*x = Acquire{}
-	mi := &file_command_proto_msgTypes[28]
+	mi := &file_command_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +2957,7 @@ func (x *Acquire) String() string {
 func (*Acquire) ProtoMessage() {}
 
 func (x *Acquire) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[28]
+	mi := &file_command_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +2970,7 @@ func (x *Acquire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acquire.ProtoReflect.Descriptor instead.
 func (*Acquire) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{28}
+	return file_command_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Acquire) GetRecovery() *RecoveryRef {
@@ -2917,7 +2990,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_command_proto_msgTypes[29]
+	mi := &file_command_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2929,7 +3002,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[29]
+	mi := &file_command_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2942,7 +3015,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{29}
+	return file_command_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Release) GetRecovery() *RecoveryRef {
@@ -2970,7 +3043,7 @@ type FailRecovery struct {
 
 func (x *FailRecovery) Reset() {
 	*x = FailRecovery{}
-	mi := &file_command_proto_msgTypes[30]
+	mi := &file_command_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3055,7 @@ func (x *FailRecovery) String() string {
 func (*FailRecovery) ProtoMessage() {}
 
 func (x *FailRecovery) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[30]
+	mi := &file_command_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3068,7 @@ func (x *FailRecovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailRecovery.ProtoReflect.Descriptor instead.
 func (*FailRecovery) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{30}
+	return file_command_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FailRecovery) GetRecovery() *RecoveryRef {
@@ -3031,7 +3104,7 @@ type MoveAppointment struct {
 
 func (x *MoveAppointment) Reset() {
 	*x = MoveAppointment{}
-	mi := &file_command_proto_msgTypes[31]
+	mi := &file_command_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3116,7 @@ func (x *MoveAppointment) String() string {
 func (*MoveAppointment) ProtoMessage() {}
 
 func (x *MoveAppointment) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[31]
+	mi := &file_command_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3129,7 @@ func (x *MoveAppointment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveAppointment.ProtoReflect.Descriptor instead.
 func (*MoveAppointment) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{31}
+	return file_command_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MoveAppointment) GetRecovery() *RecoveryRef {
@@ -3090,7 +3163,7 @@ type RetryRecovery struct {
 
 func (x *RetryRecovery) Reset() {
 	*x = RetryRecovery{}
-	mi := &file_command_proto_msgTypes[32]
+	mi := &file_command_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3175,7 @@ func (x *RetryRecovery) String() string {
 func (*RetryRecovery) ProtoMessage() {}
 
 func (x *RetryRecovery) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[32]
+	mi := &file_command_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3188,7 @@ func (x *RetryRecovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRecovery.ProtoReflect.Descriptor instead.
 func (*RetryRecovery) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{32}
+	return file_command_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RetryRecovery) GetComponent() string {
@@ -3143,7 +3216,7 @@ type DropRecovery struct {
 
 func (x *DropRecovery) Reset() {
 	*x = DropRecovery{}
-	mi := &file_command_proto_msgTypes[33]
+	mi := &file_command_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3228,7 @@ func (x *DropRecovery) String() string {
 func (*DropRecovery) ProtoMessage() {}
 
 func (x *DropRecovery) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[33]
+	mi := &file_command_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3241,7 @@ func (x *DropRecovery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropRecovery.ProtoReflect.Descriptor instead.
 func (*DropRecovery) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{33}
+	return file_command_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DropRecovery) GetComponent() string {
@@ -3201,7 +3274,7 @@ type ReplaceHome struct {
 
 func (x *ReplaceHome) Reset() {
 	*x = ReplaceHome{}
-	mi := &file_command_proto_msgTypes[34]
+	mi := &file_command_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3286,7 @@ func (x *ReplaceHome) String() string {
 func (*ReplaceHome) ProtoMessage() {}
 
 func (x *ReplaceHome) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[34]
+	mi := &file_command_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3299,7 @@ func (x *ReplaceHome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceHome.ProtoReflect.Descriptor instead.
 func (*ReplaceHome) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{34}
+	return file_command_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReplaceHome) GetNode() string {
@@ -3248,7 +3321,7 @@ type ForgetNode struct {
 
 func (x *ForgetNode) Reset() {
 	*x = ForgetNode{}
-	mi := &file_command_proto_msgTypes[35]
+	mi := &file_command_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3333,7 @@ func (x *ForgetNode) String() string {
 func (*ForgetNode) ProtoMessage() {}
 
 func (x *ForgetNode) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[35]
+	mi := &file_command_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3346,7 @@ func (x *ForgetNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetNode.ProtoReflect.Descriptor instead.
 func (*ForgetNode) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{35}
+	return file_command_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ForgetNode) GetNode() string {
@@ -3301,7 +3374,7 @@ type HomePosition struct {
 
 func (x *HomePosition) Reset() {
 	*x = HomePosition{}
-	mi := &file_command_proto_msgTypes[36]
+	mi := &file_command_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3313,7 +3386,7 @@ func (x *HomePosition) String() string {
 func (*HomePosition) ProtoMessage() {}
 
 func (x *HomePosition) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[36]
+	mi := &file_command_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3326,7 +3399,7 @@ func (x *HomePosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HomePosition.ProtoReflect.Descriptor instead.
 func (*HomePosition) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{36}
+	return file_command_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HomePosition) GetNode() string {
@@ -3359,7 +3432,7 @@ type NotePositions struct {
 
 func (x *NotePositions) Reset() {
 	*x = NotePositions{}
-	mi := &file_command_proto_msgTypes[37]
+	mi := &file_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3444,7 @@ func (x *NotePositions) String() string {
 func (*NotePositions) ProtoMessage() {}
 
 func (x *NotePositions) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[37]
+	mi := &file_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3457,7 @@ func (x *NotePositions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotePositions.ProtoReflect.Descriptor instead.
 func (*NotePositions) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{37}
+	return file_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NotePositions) GetPositions() []*HomePosition {
@@ -3406,7 +3479,7 @@ type Audit struct {
 
 func (x *Audit) Reset() {
 	*x = Audit{}
-	mi := &file_command_proto_msgTypes[38]
+	mi := &file_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3418,7 +3491,7 @@ func (x *Audit) String() string {
 func (*Audit) ProtoMessage() {}
 
 func (x *Audit) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[38]
+	mi := &file_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3431,7 +3504,7 @@ func (x *Audit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Audit.ProtoReflect.Descriptor instead.
 func (*Audit) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{38}
+	return file_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Audit) GetPosition() uint64 {
@@ -3457,7 +3530,7 @@ type ChangeSettings struct {
 
 func (x *ChangeSettings) Reset() {
 	*x = ChangeSettings{}
-	mi := &file_command_proto_msgTypes[39]
+	mi := &file_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3542,7 @@ func (x *ChangeSettings) String() string {
 func (*ChangeSettings) ProtoMessage() {}
 
 func (x *ChangeSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[39]
+	mi := &file_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3555,7 @@ func (x *ChangeSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeSettings.ProtoReflect.Descriptor instead.
 func (*ChangeSettings) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{39}
+	return file_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ChangeSettings) GetSettings() *Settings {
@@ -3503,7 +3576,7 @@ type AnnounceGroup struct {
 
 func (x *AnnounceGroup) Reset() {
 	*x = AnnounceGroup{}
-	mi := &file_command_proto_msgTypes[40]
+	mi := &file_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +3588,7 @@ func (x *AnnounceGroup) String() string {
 func (*AnnounceGroup) ProtoMessage() {}
 
 func (x *AnnounceGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[40]
+	mi := &file_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +3601,7 @@ func (x *AnnounceGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnounceGroup.ProtoReflect.Descriptor instead.
 func (*AnnounceGroup) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{40}
+	return file_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AnnounceGroup) GetKind() AnnounceGroup_Kind {
@@ -3556,7 +3629,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_command_proto_msgTypes[41]
+	mi := &file_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3568,7 +3641,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[41]
+	mi := &file_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3581,7 +3654,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{41}
+	return file_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Lead) GetNode() string {
@@ -3609,7 +3682,7 @@ type NoteQuiesced struct {
 
 func (x *NoteQuiesced) Reset() {
 	*x = NoteQuiesced{}
-	mi := &file_command_proto_msgTypes[42]
+	mi := &file_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3694,7 @@ func (x *NoteQuiesced) String() string {
 func (*NoteQuiesced) ProtoMessage() {}
 
 func (x *NoteQuiesced) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[42]
+	mi := &file_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3707,7 @@ func (x *NoteQuiesced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoteQuiesced.ProtoReflect.Descriptor instead.
 func (*NoteQuiesced) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{42}
+	return file_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *NoteQuiesced) GetRun() []byte {
@@ -3656,7 +3729,7 @@ type SetDetail struct {
 
 func (x *SetDetail) Reset() {
 	*x = SetDetail{}
-	mi := &file_command_proto_msgTypes[43]
+	mi := &file_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3668,7 +3741,7 @@ func (x *SetDetail) String() string {
 func (*SetDetail) ProtoMessage() {}
 
 func (x *SetDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[43]
+	mi := &file_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3681,7 +3754,7 @@ func (x *SetDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDetail.ProtoReflect.Descriptor instead.
 func (*SetDetail) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{43}
+	return file_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SetDetail) GetKey() string {
@@ -3722,7 +3795,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_command_proto_msgTypes[44]
+	mi := &file_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3807,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[44]
+	mi := &file_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3820,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{44}
+	return file_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Result) GetCode() Code {
@@ -3814,7 +3887,7 @@ const file_command_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
 	"\bcommands\x18\x02 \x03(\v2\x17.fencepost.wire.CommandR\bcommands\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x03R\x04time\"\xd9\x0f\n" +
+	"\x04time\x18\x03 \x01(\x03R\x04time\"\xa1\x10\n" +
 	"\aCommand\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\fR\x06client\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -3859,16 +3932,20 @@ const file_command_proto_rawDesc = "" +
 	"\x04lead\x18. \x01(\v2\x14.fencepost.wire.LeadH\x00R\x04lead\x12C\n" +
 	"\rnote_quiesced\x18/ \x01(\v2\x1c.fencepost.wire.NoteQuiescedH\x00R\fnoteQuiesced\x12:\n" +
 	"\n" +
-	"set_detail\x180 \x01(\v2\x19.fencepost.wire.SetDetailH\x00R\tsetDetailB\x04\n" +
+	"set_detail\x180 \x01(\v2\x19.fencepost.wire.SetDetailH\x00R\tsetDetail\x12F\n" +
+	"\x0eraise_protocol\x181 \x01(\v2\x1d.fencepost.wire.RaiseProtocolH\x00R\rraiseProtocolB\x04\n" +
 	"\x02op\"c\n" +
 	"\bSettings\x124\n" +
 	"\bselector\x18\x01 \x01(\x0e2\x18.fencepost.wire.SelectorR\bselector\x12!\n" +
-	"\fmax_attempts\x18\x02 \x01(\rR\vmaxAttempts\"t\n" +
+	"\fmax_attempts\x18\x02 \x01(\rR\vmaxAttempts\"\x90\x01\n" +
 	"\tFormGroup\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\fR\tclusterId\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\x04R\x04base\x124\n" +
-	"\bsettings\x18\x03 \x01(\v2\x18.fencepost.wire.SettingsR\bsettings\"4\n" +
+	"\bsettings\x18\x03 \x01(\v2\x18.fencepost.wire.SettingsR\bsettings\x12\x1a\n" +
+	"\bprotocol\x18\x04 \x01(\rR\bprotocol\"+\n" +
+	"\rRaiseProtocol\x12\x1a\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"4\n" +
 	"\x06Rebase\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\x04R\x04base\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8e\x01\n" +
@@ -4091,7 +4168,7 @@ const file_command_proto_rawDesc = "" +
 	"\tExclusion\x12\x19\n" +
 	"\x15EXCLUSION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEXCLUSION_TOKEN\x10\x01\x12\x13\n" +
-	"\x0fEXCLUSION_LEASE\x10\x02*\xd2\x03\n" +
+	"\x0fEXCLUSION_LEASE\x10\x02*\xe5\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aCODE_OK\x10\x01\x12\x0f\n" +
@@ -4118,7 +4195,8 @@ const file_command_proto_rawDesc = "" +
 	"\x0eCODE_FORBIDDEN\x10\x14\x12\x12\n" +
 	"\x0eCODE_FORGOTTEN\x10\x15\x12\x0e\n" +
 	"\n" +
-	"CODE_AGAIN\x10\x16B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
+	"CODE_AGAIN\x10\x16\x12\x11\n" +
+	"\rCODE_PROTOCOL\x10\x17B2Z0github.com/fencepost/fencepost/gms/internal/wireb\x06proto3"
 
 var (
 	file_command_proto_rawDescOnce sync.Once
@@ -4133,7 +4211,7 @@ func file_command_proto_rawDescGZIP() []byte {
 }
 
 var file_command_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_command_proto_goTypes = []any{
 	(Role)(0),                 // 0: fencepost.wire.Role
 	(Evidence)(0),             // 1: fencepost.wire.Evidence
@@ -4147,118 +4225,120 @@ var file_command_proto_goTypes = []any{
 	(*Command)(nil),           // 9: fencepost.wire.Command
 	(*Settings)(nil),          // 10: fencepost.wire.Settings
 	(*FormGroup)(nil),         // 11: fencepost.wire.FormGroup
-	(*Rebase)(nil),            // 12: fencepost.wire.Rebase
-	(*Component)(nil),         // 13: fencepost.wire.Component
-	(*OpenRun)(nil),           // 14: fencepost.wire.OpenRun
-	(*CandidateOrder)(nil),    // 15: fencepost.wire.CandidateOrder
-	(*CloseRun)(nil),          // 16: fencepost.wire.CloseRun
-	(*Suspect)(nil),           // 17: fencepost.wire.Suspect
-	(*SetReady)(nil),          // 18: fencepost.wire.SetReady
-	(*RegisterComponent)(nil), // 19: fencepost.wire.RegisterComponent
-	(*CacheKey)(nil),          // 20: fencepost.wire.CacheKey
-	(*CachePut)(nil),          // 21: fencepost.wire.CachePut
-	(*Condition)(nil),         // 22: fencepost.wire.Condition
-	(*VersionIs)(nil),         // 23: fencepost.wire.VersionIs
-	(*ClaimHeld)(nil),         // 24: fencepost.wire.ClaimHeld
-	(*FenceHeld)(nil),         // 25: fencepost.wire.FenceHeld
-	(*CacheTxn)(nil),          // 26: fencepost.wire.CacheTxn
-	(*Lock)(nil),              // 27: fencepost.wire.Lock
-	(*Unlock)(nil),            // 28: fencepost.wire.Unlock
-	(*ExpireLock)(nil),        // 29: fencepost.wire.ExpireLock
-	(*Claim)(nil),             // 30: fencepost.wire.Claim
-	(*EndClaim)(nil),          // 31: fencepost.wire.EndClaim
-	(*Adopt)(nil),             // 32: fencepost.wire.Adopt
-	(*RaiseFence)(nil),        // 33: fencepost.wire.RaiseFence
-	(*LowerFence)(nil),        // 34: fencepost.wire.LowerFence
-	(*RecoveryRef)(nil),       // 35: fencepost.wire.RecoveryRef
-	(*Acquire)(nil),           // 36: fencepost.wire.Acquire
-	(*Release)(nil),           // 37: fencepost.wire.Release
-	(*FailRecovery)(nil),      // 38: fencepost.wire.FailRecovery
-	(*MoveAppointment)(nil),   // 39: fencepost.wire.MoveAppointment
-	(*RetryRecovery)(nil),     // 40: fencepost.wire.RetryRecovery
-	(*DropRecovery)(nil),      // 41: fencepost.wire.DropRecovery
-	(*ReplaceHome)(nil),       // 42: fencepost.wire.ReplaceHome
-	(*ForgetNode)(nil),        // 43: fencepost.wire.ForgetNode
-	(*HomePosition)(nil),      // 44: fencepost.wire.HomePosition
-	(*NotePositions)(nil),     // 45: fencepost.wire.NotePositions
-	(*Audit)(nil),             // 46: fencepost.wire.Audit
-	(*ChangeSettings)(nil),    // 47: fencepost.wire.ChangeSettings
-	(*AnnounceGroup)(nil),     // 48: fencepost.wire.AnnounceGroup
-	(*Lead)(nil),              // 49: fencepost.wire.Lead
-	(*NoteQuiesced)(nil),      // 50: fencepost.wire.NoteQuiesced
-	(*SetDetail)(nil),         // 51: fencepost.wire.SetDetail
-	(*Result)(nil),            // 52: fencepost.wire.Result
-	nil,                       // 53: fencepost.wire.OpenRun.DetailsEntry
+	(*RaiseProtocol)(nil),     // 12: fencepost.wire.RaiseProtocol
+	(*Rebase)(nil),            // 13: fencepost.wire.Rebase
+	(*Component)(nil),         // 14: fencepost.wire.Component
+	(*OpenRun)(nil),           // 15: fencepost.wire.OpenRun
+	(*CandidateOrder)(nil),    // 16: fencepost.wire.CandidateOrder
+	(*CloseRun)(nil),          // 17: fencepost.wire.CloseRun
+	(*Suspect)(nil),           // 18: fencepost.wire.Suspect
+	(*SetReady)(nil),          // 19: fencepost.wire.SetReady
+	(*RegisterComponent)(nil), // 20: fencepost.wire.RegisterComponent
+	(*CacheKey)(nil),          // 21: fencepost.wire.CacheKey
+	(*CachePut)(nil),          // 22: fencepost.wire.CachePut
+	(*Condition)(nil),         // 23: fencepost.wire.Condition
+	(*VersionIs)(nil),         // 24: fencepost.wire.VersionIs
+	(*ClaimHeld)(nil),         // 25: fencepost.wire.ClaimHeld
+	(*FenceHeld)(nil),         // 26: fencepost.wire.FenceHeld
+	(*CacheTxn)(nil),          // 27: fencepost.wire.CacheTxn
+	(*Lock)(nil),              // 28: fencepost.wire.Lock
+	(*Unlock)(nil),            // 29: fencepost.wire.Unlock
+	(*ExpireLock)(nil),        // 30: fencepost.wire.ExpireLock
+	(*Claim)(nil),             // 31: fencepost.wire.Claim
+	(*EndClaim)(nil),          // 32: fencepost.wire.EndClaim
+	(*Adopt)(nil),             // 33: fencepost.wire.Adopt
+	(*RaiseFence)(nil),        // 34: fencepost.wire.RaiseFence
+	(*LowerFence)(nil),        // 35: fencepost.wire.LowerFence
+	(*RecoveryRef)(nil),       // 36: fencepost.wire.RecoveryRef
+	(*Acquire)(nil),           // 37: fencepost.wire.Acquire
+	(*Release)(nil),           // 38: fencepost.wire.Release
+	(*FailRecovery)(nil),      // 39: fencepost.wire.FailRecovery
+	(*MoveAppointment)(nil),   // 40: fencepost.wire.MoveAppointment
+	(*RetryRecovery)(nil),     // 41: fencepost.wire.RetryRecovery
+	(*DropRecovery)(nil),      // 42: fencepost.wire.DropRecovery
+	(*ReplaceHome)(nil),       // 43: fencepost.wire.ReplaceHome
+	(*ForgetNode)(nil),        // 44: fencepost.wire.ForgetNode
+	(*HomePosition)(nil),      // 45: fencepost.wire.HomePosition
+	(*NotePositions)(nil),     // 46: fencepost.wire.NotePositions
+	(*Audit)(nil),             // 47: fencepost.wire.Audit
+	(*ChangeSettings)(nil),    // 48: fencepost.wire.ChangeSettings
+	(*AnnounceGroup)(nil),     // 49: fencepost.wire.AnnounceGroup
+	(*Lead)(nil),              // 50: fencepost.wire.Lead
+	(*NoteQuiesced)(nil),      // 51: fencepost.wire.NoteQuiesced
+	(*SetDetail)(nil),         // 52: fencepost.wire.SetDetail
+	(*Result)(nil),            // 53: fencepost.wire.Result
+	nil,                       // 54: fencepost.wire.OpenRun.DetailsEntry
 }
 var file_command_proto_depIdxs = []int32{
 	9,  // 0: fencepost.wire.Entry.commands:type_name -> fencepost.wire.Command
 	11, // 1: fencepost.wire.Command.form_group:type_name -> fencepost.wire.FormGroup
-	12, // 2: fencepost.wire.Command.rebase:type_name -> fencepost.wire.Rebase
-	14, // 3: fencepost.wire.Command.open_run:type_name -> fencepost.wire.OpenRun
-	16, // 4: fencepost.wire.Command.close_run:type_name -> fencepost.wire.CloseRun
-	17, // 5: fencepost.wire.Command.suspect:type_name -> fencepost.wire.Suspect
-	18, // 6: fencepost.wire.Command.set_ready:type_name -> fencepost.wire.SetReady
-	19, // 7: fencepost.wire.Command.register_component:type_name -> fencepost.wire.RegisterComponent
-	26, // 8: fencepost.wire.Command.cache_txn:type_name -> fencepost.wire.CacheTxn
-	27, // 9: fencepost.wire.Command.lock:type_name -> fencepost.wire.Lock
-	28, // 10: fencepost.wire.Command.unlock:type_name -> fencepost.wire.Unlock
-	29, // 11: fencepost.wire.Command.expire_lock:type_name -> fencepost.wire.ExpireLock
-	30, // 12: fencepost.wire.Command.claim:type_name -> fencepost.wire.Claim
-	31, // 13: fencepost.wire.Command.end_claim:type_name -> fencepost.wire.EndClaim
-	32, // 14: fencepost.wire.Command.adopt:type_name -> fencepost.wire.Adopt
-	33, // 15: fencepost.wire.Command.raise_fence:type_name -> fencepost.wire.RaiseFence
-	34, // 16: fencepost.wire.Command.lower_fence:type_name -> fencepost.wire.LowerFence
-	36, // 17: fencepost.wire.Command.acquire:type_name -> fencepost.wire.Acquire
-	37, // 18: fencepost.wire.Command.release:type_name -> fencepost.wire.Release
-	38, // 19: fencepost.wire.Command.fail_recovery:type_name -> fencepost.wire.FailRecovery
-	39, // 20: fencepost.wire.Command.move_appointment:type_name -> fencepost.wire.MoveAppointment
-	40, // 21: fencepost.wire.Command.retry_recovery:type_name -> fencepost.wire.RetryRecovery
-	41, // 22: fencepost.wire.Command.drop_recovery:type_name -> fencepost.wire.DropRecovery
-	42, // 23: fencepost.wire.Command.replace_home:type_name -> fencepost.wire.ReplaceHome
-	43, // 24: fencepost.wire.Command.forget_node:type_name -> fencepost.wire.ForgetNode
-	45, // 25: fencepost.wire.Command.note_positions:type_name -> fencepost.wire.NotePositions
-	46, // 26: fencepost.wire.Command.audit:type_name -> fencepost.wire.Audit
-	47, // 27: fencepost.wire.Command.change_settings:type_name -> fencepost.wire.ChangeSettings
-	48, // 28: fencepost.wire.Command.announce_group:type_name -> fencepost.wire.AnnounceGroup
-	49, // 29: fencepost.wire.Command.lead:type_name -> fencepost.wire.Lead
-	50, // 30: fencepost.wire.Command.note_quiesced:type_name -> fencepost.wire.NoteQuiesced
-	51, // 31: fencepost.wire.Command.set_detail:type_name -> fencepost.wire.SetDetail
-	2,  // 32: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
-	10, // 33: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
-	2,  // 34: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
-	3,  // 35: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
-	0,  // 36: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
-	13, // 37: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
-	53, // 38: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
-	15, // 39: fencepost.wire.OpenRun.orders:type_name -> fencepost.wire.CandidateOrder
-	1,  // 40: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
-	15, // 41: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
-	13, // 42: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
-	20, // 43: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
-	23, // 44: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
-	24, // 45: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
-	25, // 46: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
-	20, // 47: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
-	22, // 48: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
-	21, // 49: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
-	20, // 50: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
-	5,  // 51: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
-	25, // 52: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
-	25, // 53: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
-	35, // 54: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 55: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 56: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
-	35, // 57: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
-	44, // 58: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
-	10, // 59: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
-	6,  // 60: fencepost.wire.AnnounceGroup.kind:type_name -> fencepost.wire.AnnounceGroup.Kind
-	7,  // 61: fencepost.wire.AnnounceGroup.phase:type_name -> fencepost.wire.AnnounceGroup.Phase
-	4,  // 62: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
-	63, // [63:63] is the sub-list for method output_type
-	63, // [63:63] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	13, // 2: fencepost.wire.Command.rebase:type_name -> fencepost.wire.Rebase
+	15, // 3: fencepost.wire.Command.open_run:type_name -> fencepost.wire.OpenRun
+	17, // 4: fencepost.wire.Command.close_run:type_name -> fencepost.wire.CloseRun
+	18, // 5: fencepost.wire.Command.suspect:type_name -> fencepost.wire.Suspect
+	19, // 6: fencepost.wire.Command.set_ready:type_name -> fencepost.wire.SetReady
+	20, // 7: fencepost.wire.Command.register_component:type_name -> fencepost.wire.RegisterComponent
+	27, // 8: fencepost.wire.Command.cache_txn:type_name -> fencepost.wire.CacheTxn
+	28, // 9: fencepost.wire.Command.lock:type_name -> fencepost.wire.Lock
+	29, // 10: fencepost.wire.Command.unlock:type_name -> fencepost.wire.Unlock
+	30, // 11: fencepost.wire.Command.expire_lock:type_name -> fencepost.wire.ExpireLock
+	31, // 12: fencepost.wire.Command.claim:type_name -> fencepost.wire.Claim
+	32, // 13: fencepost.wire.Command.end_claim:type_name -> fencepost.wire.EndClaim
+	33, // 14: fencepost.wire.Command.adopt:type_name -> fencepost.wire.Adopt
+	34, // 15: fencepost.wire.Command.raise_fence:type_name -> fencepost.wire.RaiseFence
+	35, // 16: fencepost.wire.Command.lower_fence:type_name -> fencepost.wire.LowerFence
+	37, // 17: fencepost.wire.Command.acquire:type_name -> fencepost.wire.Acquire
+	38, // 18: fencepost.wire.Command.release:type_name -> fencepost.wire.Release
+	39, // 19: fencepost.wire.Command.fail_recovery:type_name -> fencepost.wire.FailRecovery
+	40, // 20: fencepost.wire.Command.move_appointment:type_name -> fencepost.wire.MoveAppointment
+	41, // 21: fencepost.wire.Command.retry_recovery:type_name -> fencepost.wire.RetryRecovery
+	42, // 22: fencepost.wire.Command.drop_recovery:type_name -> fencepost.wire.DropRecovery
+	43, // 23: fencepost.wire.Command.replace_home:type_name -> fencepost.wire.ReplaceHome
+	44, // 24: fencepost.wire.Command.forget_node:type_name -> fencepost.wire.ForgetNode
+	46, // 25: fencepost.wire.Command.note_positions:type_name -> fencepost.wire.NotePositions
+	47, // 26: fencepost.wire.Command.audit:type_name -> fencepost.wire.Audit
+	48, // 27: fencepost.wire.Command.change_settings:type_name -> fencepost.wire.ChangeSettings
+	49, // 28: fencepost.wire.Command.announce_group:type_name -> fencepost.wire.AnnounceGroup
+	50, // 29: fencepost.wire.Command.lead:type_name -> fencepost.wire.Lead
+	51, // 30: fencepost.wire.Command.note_quiesced:type_name -> fencepost.wire.NoteQuiesced
+	52, // 31: fencepost.wire.Command.set_detail:type_name -> fencepost.wire.SetDetail
+	12, // 32: fencepost.wire.Command.raise_protocol:type_name -> fencepost.wire.RaiseProtocol
+	2,  // 33: fencepost.wire.Settings.selector:type_name -> fencepost.wire.Selector
+	10, // 34: fencepost.wire.FormGroup.settings:type_name -> fencepost.wire.Settings
+	2,  // 35: fencepost.wire.Component.selector:type_name -> fencepost.wire.Selector
+	3,  // 36: fencepost.wire.Component.exclusion:type_name -> fencepost.wire.Exclusion
+	0,  // 37: fencepost.wire.OpenRun.role:type_name -> fencepost.wire.Role
+	14, // 38: fencepost.wire.OpenRun.components:type_name -> fencepost.wire.Component
+	54, // 39: fencepost.wire.OpenRun.details:type_name -> fencepost.wire.OpenRun.DetailsEntry
+	16, // 40: fencepost.wire.OpenRun.orders:type_name -> fencepost.wire.CandidateOrder
+	1,  // 41: fencepost.wire.CloseRun.evidence:type_name -> fencepost.wire.Evidence
+	16, // 42: fencepost.wire.CloseRun.orders:type_name -> fencepost.wire.CandidateOrder
+	14, // 43: fencepost.wire.RegisterComponent.component:type_name -> fencepost.wire.Component
+	21, // 44: fencepost.wire.CachePut.key:type_name -> fencepost.wire.CacheKey
+	24, // 45: fencepost.wire.Condition.version_is:type_name -> fencepost.wire.VersionIs
+	25, // 46: fencepost.wire.Condition.claim_held:type_name -> fencepost.wire.ClaimHeld
+	26, // 47: fencepost.wire.Condition.fence_held:type_name -> fencepost.wire.FenceHeld
+	21, // 48: fencepost.wire.VersionIs.key:type_name -> fencepost.wire.CacheKey
+	23, // 49: fencepost.wire.CacheTxn.conditions:type_name -> fencepost.wire.Condition
+	22, // 50: fencepost.wire.CacheTxn.puts:type_name -> fencepost.wire.CachePut
+	21, // 51: fencepost.wire.CacheTxn.deletes:type_name -> fencepost.wire.CacheKey
+	5,  // 52: fencepost.wire.EndClaim.how:type_name -> fencepost.wire.EndClaim.How
+	26, // 53: fencepost.wire.EndClaim.fence:type_name -> fencepost.wire.FenceHeld
+	26, // 54: fencepost.wire.Adopt.fence:type_name -> fencepost.wire.FenceHeld
+	36, // 55: fencepost.wire.Acquire.recovery:type_name -> fencepost.wire.RecoveryRef
+	36, // 56: fencepost.wire.Release.recovery:type_name -> fencepost.wire.RecoveryRef
+	36, // 57: fencepost.wire.FailRecovery.recovery:type_name -> fencepost.wire.RecoveryRef
+	36, // 58: fencepost.wire.MoveAppointment.recovery:type_name -> fencepost.wire.RecoveryRef
+	45, // 59: fencepost.wire.NotePositions.positions:type_name -> fencepost.wire.HomePosition
+	10, // 60: fencepost.wire.ChangeSettings.settings:type_name -> fencepost.wire.Settings
+	6,  // 61: fencepost.wire.AnnounceGroup.kind:type_name -> fencepost.wire.AnnounceGroup.Kind
+	7,  // 62: fencepost.wire.AnnounceGroup.phase:type_name -> fencepost.wire.AnnounceGroup.Phase
+	4,  // 63: fencepost.wire.Result.code:type_name -> fencepost.wire.Code
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_command_proto_init() }
@@ -4298,8 +4378,9 @@ func file_command_proto_init() {
 		(*Command_Lead)(nil),
 		(*Command_NoteQuiesced)(nil),
 		(*Command_SetDetail)(nil),
+		(*Command_RaiseProtocol)(nil),
 	}
-	file_command_proto_msgTypes[14].OneofWrappers = []any{
+	file_command_proto_msgTypes[15].OneofWrappers = []any{
 		(*Condition_VersionIs)(nil),
 		(*Condition_RunOpen)(nil),
 		(*Condition_ClaimHeld)(nil),
@@ -4311,7 +4392,7 @@ func file_command_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_command_proto_rawDesc), len(file_command_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   46,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

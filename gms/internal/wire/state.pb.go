@@ -161,7 +161,7 @@ func (RecoveryStep_Kind) EnumDescriptor() ([]byte, []int) {
 // Snapshot is the whole replicated state; lists are sorted, so that equal states have equal bytes.
 type Snapshot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // protocol that the group writes
 	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`     // last applied Raft index
 	Base          uint64                 `protobuf:"varint,3,opt,name=base,proto3" json:"base,omitempty"`       // position = base + index
 	Counter       uint64                 `protobuf:"varint,4,opt,name=counter,proto3" json:"counter,omitempty"` // last token given out

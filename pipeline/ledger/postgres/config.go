@@ -17,6 +17,8 @@ type Config struct {
 	DSN string
 	// Cluster is the id of the group. A ledger belongs to the group that used it first. Required.
 	Cluster string
+	// Protocol is the version that the group writes: migrations of later ones wait until Upgrade. 0: all that this program has.
+	Protocol uint32
 	// Check asks the group whether g stands at this moment: its run is open and holds the claim (and the fence) with that
 	// token. It is called before a task is taken, outside of any transaction, and may block until ctx ends. It returns
 	// ledger.ErrFenced when g does not stand. nil: the ledger relies on tokens and on ShutOut alone.

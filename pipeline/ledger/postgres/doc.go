@@ -43,5 +43,7 @@
 // weaker than on.
 //
 // Tables are made and brought up to date by Open, under a session lock, from the embedded files in migrations/. A file that
-// was released never changes; a ledger of any released version can be opened, one of a newer version is refused.
+// was released never changes; a ledger of any released version can be opened, one of a newer version is refused. During a
+// rolling upgrade programs of two versions share the tables: what only the newer one understands is made by Upgrade, when the
+// group has agreed on the newer protocol.
 package postgres

@@ -22,6 +22,7 @@ type Ledger struct {
 	mu       sync.Mutex
 	expected expectation
 	enrolled map[string]bool // runs whose guard row this process has made
+	upgraded uint32          // protocol whose migrations are made
 
 	// hook is called inside each guarded transaction, with the stage that comes next: update (the guard was read, nothing is
 	// written) and commit. It is where tests stop a zombie; nil otherwise.
@@ -30,7 +31,7 @@ type Ledger struct {
 
 var _ ledger.Ledger = (*Ledger)(nil)
 
-// Open connects, brings the tables up to this version, claims the ledger for c.Cluster when nobody has it, checks that
+// Open connects, brings the tables up to the version of the group's protocol, claims the ledger for c.Cluster when nobody has it, checks that
 // it may be used, and begins to listen. ErrSetup means that a person must change something, ErrForeign and ErrFrozen that
 // a person must decide; all three, and whatever else trying again may help with, are ledger.ErrUnavailable. The caller
 // calls Close.
@@ -67,7 +68,7 @@ func connect(ctx context.Context, c Config, each func(context.Context, *pgx.Conn
 
 // ready makes the ledger usable, or says why it is not.
 func (l *Ledger) ready(ctx context.Context) error {
-	if err := migrate(ctx, l.pool); err != nil {
+	if err := migrate(ctx, l.pool, l.cfg.Protocol); err != nil {
 		return err
 	}
 	if err := mayUse(ctx, l.pool); err != nil {
@@ -123,6 +124,24 @@ func (l *Ledger) connected(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("read the lineage: %w", err)
 	}
 	return inspect(ctx, conn, in, want)
+}
+
+// Upgrade makes the migrations that wait for the group to write that protocol; nothing when they are there. Any node may call
+// it, several at once, while all work. It blocks until that is done, or ctx ends.
+func (l *Ledger) Upgrade(ctx context.Context, protocol uint32) error {
+	l.mu.Lock()
+	done := protocol <= l.upgraded
+	l.mu.Unlock()
+	if done {
+		return nil
+	}
+	if err := migrate(ctx, l.pool, protocol); err != nil {
+		return wrap(ctx, "upgrade the ledger", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.upgraded = max(l.upgraded, protocol)
+	return nil
 }
 
 // Now is the server's time.

@@ -101,7 +101,7 @@ func Adopt(ctx context.Context, c Config) error {
 		return wrap(ctx, doing, err)
 	}
 	defer pool.Close()
-	if err := migrate(ctx, pool); err != nil {
+	if err := migrate(ctx, pool, c.Protocol); err != nil {
 		return wrap(ctx, doing, err)
 	}
 	if _, err := claimLineage(ctx, pool, c.Cluster); err != nil {

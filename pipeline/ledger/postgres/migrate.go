@@ -17,7 +17,10 @@ import (
 )
 
 // released holds the migrations. One that was released is never changed: what comes next is a new file, so that a ledger
-// of any released version can be brought up.
+// of any released version can be brought up. One that a program of the version before could not work with belongs to a later
+// protocol (protocolOf), and is not made before the group has agreed on that: until then programs of both versions work on
+// the tables. It takes nothing away that a program of its own version still uses, since those that run then meet it in the
+// middle of their work.
 //
 //go:embed migrations/*.sql
 var released embed.FS
@@ -28,19 +31,45 @@ const versionTable = "schema_version"
 // migrationLock is the session lock under which one node migrates while the others wait.
 var migrationLock = lockKey("fencepost migration")
 
-// newest is the version of the last migration that this program has.
-func newest() (int64, error) {
+// versions are those of the migrations that this program has, in order.
+func versions() (list []int64, err error) {
 	files, err := fs.Glob(released, "migrations/*.sql")
 	if err != nil || len(files) == 0 {
-		return 0, errors.Join(errors.New("this program has no migrations"), err)
+		return nil, errors.Join(errors.New("this program has no migrations"), err)
 	}
-	digits, _, _ := strings.Cut(path.Base(files[len(files)-1]), "_")
-	return strconv.ParseInt(digits, 10, 64)
+	for _, f := range files {
+		digits, _, _ := strings.Cut(path.Base(f), "_")
+		v, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the version of migration %s: %w", f, err)
+		}
+		list = append(list, v)
+	}
+	for _, m := range laterMigrations() {
+		list = append(list, m.Version)
+	}
+	return list, nil
 }
 
-// migrate brings the tables up to the newest version, and does nothing, with no rights to do more, when they are there.
-func migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	want, err := newest()
+// newest is the last version that a group may have which writes that protocol; of 0 the last of all.
+func newest(protocol uint32) (last int64, err error) {
+	list, err := versions()
+	for _, v := range list {
+		if protocol == 0 || protocolOf(v) <= protocol {
+			last = v
+		}
+	}
+	return last, err
+}
+
+// migrate brings the tables up to the newest version of a protocol, and does nothing, with no rights to do more, when they are
+// there.
+func migrate(ctx context.Context, pool *pgxpool.Pool, protocol uint32) error {
+	want, err := newest(protocol)
+	if err != nil {
+		return err
+	}
+	known, err := newest(0)
 	if err != nil {
 		return err
 	}
@@ -48,10 +77,10 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	switch {
 	case err != nil:
 		return err
-	case is > want:
-		return setup(fmt.Sprintf("a newer version of fencepost made its tables (%d, this one knows %d)", is, want),
+	case is > known:
+		return setup(fmt.Sprintf("a newer version of fencepost made its tables (%d, this one knows %d)", is, known),
 			"upgrade this node; a ledger is never taken back to an older version")
-	case is == want:
+	case is >= want:
 		return nil
 	}
 	if err := makeSchema(ctx, pool); err != nil {
@@ -92,7 +121,7 @@ func migrateTo(ctx context.Context, pool *pgxpool.Pool, to int64) (err error) {
 	}
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker),
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker), goose.WithGoMigrations(laterMigrations()...),
 		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err

@@ -179,7 +179,7 @@ func TestFiveOpenAtOnce(t *testing.T) {
 // A ledger of each released version is brought up by Open, and works.
 func TestUpFromEveryVersion(t *testing.T) {
 	t.Parallel()
-	last, err := newest()
+	last, err := newest(0)
 	if err != nil {
 		t.Fatal(err)
 	}
