@@ -37,7 +37,7 @@ var noGolden = map[string]string{
 	"storage add": "of a real storage: storage_settle_test.go", "storage adopt": "of a real storage: storage_settle_test.go", "storage auth": "a conversation: storage_test.go",
 	"storage globals": "of a real storage: e2e", "storage list": "of a real storage: storage_test.go", "storage restore": "of a real storage: e2e", "storage set": "of a real storage: storage_settle_test.go",
 	"approval approve": "as approval show: approval_test.go", "approval refuse": "as approval show",
-	"token rm": "as user rm, of an id that is drawn",
+	"token rm":     "as user rm, of an id that is drawn",
 	"storage test": "of a real storage: storage_settle_test.go",
 }
 
