@@ -21,6 +21,8 @@
 //   - A session ends after Idle without a request (LookOn is none), after Max in any case, with its user, with a change of the user's
 //     password or role, and by LogOut. A token ends at its time, which it always has, and with its user; it never may more
 //     than its user may now.
+//   - Who is logged in can be the second person of an approval (Actor.Approves), and so can a token that its user has made for
+//     that; who comes over the socket cannot, since it does not say which person it is.
 //   - Form tokens are made of the session's secret: who does not have the cookie cannot make one, and none is kept.
 //
 // Actor travels in the context of a request (With, Of). The package knows nothing of HTTP.

@@ -208,6 +208,7 @@ func TestMalformedNeverWaits(t *testing.T) {
 	for _, body := range []string{`{"now":true} {"now":true}`, `{"nobody_knows":1}`, `[`} {
 		s.ask(t, "POST", api.BackupPath("b1")+"/delete", body, http.StatusBadRequest, nil, ann...)
 	}
+	s.ask(t, "POST", api.BackupPath("b1")+"/restore", `{"backup":"b2","replace":true}`, http.StatusBadRequest, nil, ann...)
 	if list, err := s.h.desk.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%d wait: %v", len(list), err)
 	}

@@ -18,6 +18,9 @@
 //     whom it has to be, or a test fails.
 //   - A change is in the audit trail before it is tried, and again when it is known what became of it. What cannot be
 //     written down is not done.
+//   - What the group's settings say takes a second person (Approvals) is kept, word for word, until somebody else who may make
+//     the same request approves it; then it is made once, in the name of who has asked, who must still be allowed to. A request
+//     that would be refused does not wait.
 //   - A request that makes something may bring a key (Idempotency-Key): a repeat makes nothing again. A first one whose
 //     node died over it is not made again either: who asks has to look.
 //   - Every error leaves through one function, as a problem with code and hint; Translate is the

@@ -128,12 +128,21 @@ func (h *handler) createBackup(r *http.Request, want api.CreateBackup) (api.Task
 }
 
 func (h *handler) restore(r *http.Request, want api.RestoreBackup) (api.Task, error) {
+	want, err := restoreOf(r, want)
+	if err != nil {
+		return api.Task{}, err
+	}
+	return h.Requests.Restore(r.Context(), want)
+}
+
+// restoreOf is a wish whose backup the path names.
+func restoreOf(r *http.Request, want api.RestoreBackup) (api.RestoreBackup, error) {
 	id := r.PathValue("id")
 	if want.Backup != "" && want.Backup != id {
-		return api.Task{}, &api.Error{Code: api.CodeUsage, Message: "path and body name different backups"}
+		return want, &api.Error{Code: api.CodeUsage, Message: "path and body name different backups"}
 	}
 	want.Backup = id
-	return h.Requests.Restore(r.Context(), want)
+	return want, nil
 }
 
 // told is the handler of a request with a body that changes nothing.

@@ -44,7 +44,10 @@ func (h *handler) weighRestore(r *http.Request, want api.RestoreBackup) (deed, e
 	if !want.Replace && !want.InPlace {
 		return deed{}, nil
 	}
-	want.Backup = r.PathValue("id")
+	want, err := restoreOf(r, want)
+	if err != nil {
+		return deed{}, err
+	}
 	p, err := h.Requests.PreviewRestore(r.Context(), want)
 	if err != nil {
 		return deed{}, err
