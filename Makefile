@@ -12,6 +12,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 TARGETS ?=
 SEED ?=
+ONLY ?=
+QUICK ?=
 MINUTES ?= 5
 HOURS ?= 8
 PORTABLE := windows darwin freebsd
@@ -25,7 +27,7 @@ deps: ## Install PostgreSQL 15, zstd, gzip, age, iproute2, iptables and chromium
 	@.ci/deps
 
 .PHONY: build
-build: ## Compile fencepostd, fencepost and the demo's driver into bin/.
+build: ## Compile fencepostd, fencepost and the drivers of demo and bench into bin/.
 	@mkdir -p bin
 	$(GO) build -ldflags "-X main.version=$$(.ci/version)" -o bin/ ./cmd/...
 
@@ -80,10 +82,12 @@ fmt: ## Format all Go files.
 	@$(GO) fmt ./...
 
 .PHONY: bench
-bench: deps ## Measure from kill -9 of a node, and of the leader, until the fence on it is raised, and what components claim; on a machine that does nothing else.
-	go test -run none -bench KilledNode -benchtime 200x -timeout 60m ./cmd/internal/e2e
-	go test -run none -bench KilledLeader -benchtime 100x -timeout 60m ./cmd/internal/e2e
-	go test -run none -bench Component -benchtime 1x -timeout 20m ./cmd/internal/app
+bench: deps build ## Measure what is promised about speed, print what was kept and write it into bin/bench/ (ONLY=locks, QUICK=1 only tries); on a machine that does nothing else.
+	@bin/fencepost-bench $(if $(QUICK),-quick) $(if $(ONLY),-only $(ONLY))
+
+.PHONY: bench-peers
+bench-peers: deps build ## The same with peers beside it: the public tools that do the same work.
+	@bin/fencepost-bench -peers $(if $(QUICK),-quick) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: generate
 generate: ## Write the protobuf code of gms/internal/wire anew, with the generators pinned in go.mod.

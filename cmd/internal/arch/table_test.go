@@ -105,6 +105,10 @@ var rows = []row{
 	{pkg: "cmd/internal/e2e", may: []string{"..."}},
 	{pkg: "cmd/internal/chaos", may: []string{"..."}},
 	{pkg: "cmd/internal/runbook", may: []string{"..."}},
+	// What is promised about speed, and what judges measurements by it.
+	{pkg: "cmd/internal/bench"},
+	{pkg: "cmd/internal/bench/locks", may: []string{"cmd/internal/bench", "gms", "signals"}},
+	{pkg: "cmd/internal/bench/fencepost-bench", may: []string{"cmd/internal/bench"}},
 
 	{pkg: "cmd/fencepostd", may: []string{"cmd/internal/app"}},
 	{pkg: "cmd/fencepost", may: []string{"cmd/internal/cli"}},
@@ -120,4 +124,4 @@ var testOnly = []string{
 }
 
 // mains are one page long, and so is their doc.
-var mains = []string{"cmd/fencepostd", "cmd/fencepost", "cmd/fencepost-demo", "cmd/fencepost-example"}
+var mains = []string{"cmd/fencepostd", "cmd/fencepost", "cmd/fencepost-demo", "cmd/fencepost-example", "cmd/internal/bench/fencepost-bench"}

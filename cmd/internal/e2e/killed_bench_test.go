@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fencepost/fencepost/cmd/internal/bench"
 )
 
 // BenchmarkKilledNode measures from kill -9 of a node process below its warden until the fence on its backups is raised, as
@@ -45,10 +46,7 @@ func benchmarkKilled(b *testing.B, leaders bool) {
 		deaths = append(deaths, c.watchKilling(run, killed, marks))
 	}
 	fmt.Printf("%s: %s", b.Name(), table(deaths))
-	delays := delaysOf(deaths, "raised")
-	b.ReportMetric(ms(quantile(delays, 50)), "p50-ms")
-	b.ReportMetric(ms(quantile(delays, 99)), "p99-ms")
-	b.ReportMetric(ms(delays[len(delays)-1]), "worst-ms")
+	bench.SpreadOf(delaysOf(deaths, "raised")).Report(b)
 	b.ReportMetric(0, "ns/op") // says nothing: most of it is waiting for the killed to be back
 }
 
@@ -57,8 +55,9 @@ func table(deaths []killing) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ms after the kill, %d deaths, %d by obituary\n", len(deaths), byObituary(deaths))
 	for _, s := range steps {
-		if d := delaysOf(deaths, s.name); len(d) > 0 {
-			fmt.Fprintf(&b, "  %-10s p50 %6.1f  p99 %6.1f  worst %6.1f  %s\n", s.name, ms(quantile(d, 50)), ms(quantile(d, 99)), ms(d[len(d)-1]), s.what)
+		if list := delaysOf(deaths, s.name); len(list) > 0 {
+			d := bench.SpreadOf(list)
+			fmt.Fprintf(&b, "  %-10s p50 %6.1f  p99 %6.1f  worst %6.1f  %s\n", s.name, ms(d.P50), ms(d.P99), ms(d.Worst), s.what)
 		}
 	}
 	return b.String()
@@ -73,20 +72,14 @@ func byObituary(deaths []killing) (n int) {
 	return n
 }
 
-// delaysOf lists, in growing order, when those deaths that have the step came to it.
+// delaysOf lists when those deaths that have the step came to it.
 func delaysOf(deaths []killing, step string) (list []time.Duration) {
 	for _, d := range deaths {
 		if at, ok := d.at[step]; ok {
 			list = append(list, at.Sub(d.killed))
 		}
 	}
-	slices.Sort(list)
 	return list
-}
-
-// quantile is the smallest of a sorted list that at least p percent of it do not exceed.
-func quantile(sorted []time.Duration, p int) time.Duration {
-	return sorted[max((len(sorted)*p+99)/100-1, 0)]
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -126,8 +119,8 @@ func (c *cluster) rest() {
 	c.t.Helper()
 	const look = 200 * time.Millisecond
 	var pids []int
-	for _, name := range c.names {
-		pids = append(pids, c.nodeOf(name))
+	for _, name := range c.running() {
+		pids = append(pids, c.processOf(name))
 	}
 	before := used(pids)
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
@@ -144,20 +137,51 @@ func (c *cluster) rest() {
 	}
 }
 
+// processOf is a node's own process, whether or not a warden stands above it.
+func (c *cluster) processOf(name string) int {
+	if c.watched {
+		return c.nodeOf(name)
+	}
+	return c.proc(name).cmd.Process.Pid
+}
+
 // used is the processor time that processes have had.
 func used(pids []int) (d time.Duration) {
-	const tick = 10 * time.Millisecond
 	for _, pid := range pids {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
+		if ticks := ticksOf(pid); ticks != nil {
+			d += ticks[0] + ticks[1]
 		}
-		f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		user, _ := strconv.Atoi(f[11])
-		system, _ := strconv.Atoi(f[12])
-		d += time.Duration(user+system) * tick
 	}
 	return d
+}
+
+// usedWithChildren is the processor time that a process and those of its children that have ended have had.
+func usedWithChildren(t testing.TB, pid int) (d time.Duration) {
+	t.Helper()
+	ticks := ticksOf(pid)
+	if ticks == nil {
+		t.Fatalf("process %d has ended", pid)
+	}
+	for _, some := range ticks {
+		d += some
+	}
+	return d
+}
+
+// ticksOf is the processor time of a process, as user and in the system, and of its children that have ended; nil when it is
+// not there.
+func ticksOf(pid int) (list []time.Duration) {
+	const tick = 10 * time.Millisecond
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	for _, field := range f[11:15] {
+		n, _ := strconv.Atoi(field)
+		list = append(list, time.Duration(n)*tick)
+	}
+	return list
 }
 
 func (c *cluster) logSizes() map[string]int64 {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -99,15 +98,4 @@ func linesOf(path string, from int64) (list []line) {
 		}
 	}
 	return list
-}
-
-// TestQuantile: the smallest of which at least so many percent are not larger.
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	list := []time.Duration{1, 2, 3, 4}
-	for p, want := range map[int]time.Duration{0: 1, 25: 1, 26: 2, 50: 2, 99: 4, 100: 4} {
-		if got := quantile(list, p); got != want {
-			t.Errorf("%d%% of %v: %d, want %d", p, list, got, want)
-		}
-	}
 }

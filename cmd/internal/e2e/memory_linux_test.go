@@ -12,7 +12,7 @@ import (
 )
 
 // peak is the most memory that a process ever had, in bytes.
-func peak(t *testing.T, pid int) int64 {
+func peak(t testing.TB, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // ageKey makes a key with the public tool: the recipient, and the identity's file.
-func ageKey(t *testing.T) (recipient, identity string) {
+func ageKey(t testing.TB) (recipient, identity string) {
 	t.Helper()
 	secret := processortest.Tool(t, nil, "age-keygen")
 	identity = filepath.Join(t.TempDir(), "identity")
@@ -33,7 +33,7 @@ func encrypted(recipient, identity string) string {
 	return fmt.Sprintf("processors:\n- {kind: zstd}\n- {kind: age, recipients: [%s], identity_file: %s}\n", recipient, identity)
 }
 
-func pgTool(t *testing.T, program string) string {
+func pgTool(t testing.TB, program string) string {
 	t.Helper()
 	dir, err := pgtest.BinDir()
 	if err != nil {
