@@ -11,9 +11,13 @@ import (
 
 const errorPrefix = "error/"
 
+func errorKey(task string, token uint64) string {
+	return fmt.Sprintf("%s%s-%016d", errorPrefix, task, token)
+}
+
 // NoteError implements ledger.Errors: a key of its own for each attempt, which goes when it is handled.
 func (l *Ledger) NoteError(ctx context.Context, g ledger.Guard, what string) error {
-	key := fmt.Sprintf("%s%s-%016d", errorPrefix, g.Item, g.Token)
+	key := errorKey(g.Item, g.Token)
 	return l.change(ctx, "note an error of task "+g.Item, func() (Txn, error) {
 		stored, version, err := l.task(ctx, g.Item)
 		if err != nil {
