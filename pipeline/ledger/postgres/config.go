@@ -24,8 +24,13 @@ type Config struct {
 	// ledger.ErrFenced when g does not stand. nil: the ledger relies on tokens and on ShutOut alone.
 	Check func(ctx context.Context, g ledger.Guard) error
 	// Mark returns the group's mark: the highest token of which the group knows that this ledger holds the result. A ledger
-	// whose own mark is below it is an older copy and is frozen. Called by Open. nil: 0, only what this process saw counts.
+	// whose own mark is below it is an older copy and is frozen. Called by Open, and for each new session,
+	// where an error counts as no news. nil: 0, only what this process saw counts.
 	Mark func(ctx context.Context) (uint64, error)
+	// Uses has the group use the ledger of that id when it uses none yet, and returns the id of the one that it uses, confirmed
+	// by a majority; "" asks and changes nothing. A ledger with another id is frozen for this process, and none is made where
+	// the group uses another. Called by Open. nil: the first one that is seen counts.
+	Uses func(ctx context.Context, ledger string) (string, error)
 	// Reached returns the last token that the group has granted so far, confirmed by a majority after the call began. A ledger
 	// that has seen a higher one is ledger.ErrAhead. Called by Open and CheckAhead. nil: nothing is compared.
 	Reached func(ctx context.Context) (uint64, error)

@@ -26,10 +26,14 @@
 //
 // # Whose ledger
 //
-// One lineage row says which ledger it is, which group's, and its mark: the highest token whose result it holds. Another
-// group's is ErrForeign. One whose mark is below what the group or this process has seen is an older copy (a restored
-// dump, a standby that was promoted without the last commits): it is frozen, for every node, until a person has compared
-// it with the storages and calls Adopt. A server put back in time breaks all sessions first; each new one looks.
+// One lineage row says which ledger it is, which group's, and its mark: the highest token whose result it holds, or that shut
+// somebody out. Another group's is ErrForeign. One whose mark is below what the group or this process has seen is an older
+// copy (a restored dump, a standby that was promoted without the last commits): it is frozen, for every node, until a person
+// has compared it with the storages and calls Amend. A server put back in time breaks all sessions first; each new one looks, and asks the
+// group for what other nodes have seen. The group knows which ledger it uses (Config.Uses): a database with another one, or
+// with none, is refused there, and left as it is.
+//
+// A Repair looks at a ledger whatever its lineage says, and carries out what a person has decided (OpenRepair, Amend, Found).
 //
 // # What the server must be
 //

@@ -15,7 +15,7 @@ import (
 
 // Errors a caller branches on, besides those of package ledger.
 var (
-	// ErrForeign: the ledger belongs to another group. Open refuses it until Adopt.
+	// ErrForeign: the ledger belongs to another group. Open refuses it until Amend.
 	ErrForeign = errors.New("ledger belongs to another group")
 	// ErrFrozen: the ledger is an older copy of itself, or another one than before. Nothing is written to it until it was
 	// reconciled. It comes together with ledger.ErrUnavailable, so that no task ends for it.

@@ -54,6 +54,7 @@ func (l *Ledger) EditBackup(ctx context.Context, id string, edit func(ledger.Mar
 		}
 		return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
 			b := &pgx.Batch{}
+			l.expects().queue(b)
 			lockGates(b, []string{stored.Database})
 			var ruleErr error
 			b.Queue(`SELECT `+backupColumns+` FROM backups b WHERE b.id = $1 FOR UPDATE OF b`, id).QueryRow(func(row pgx.Row) error {

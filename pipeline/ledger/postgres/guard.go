@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,7 +42,7 @@ FROM lineage LEFT JOIN runs r ON r.run = $1`
 
 // stands decides whether a write guarded by g may be made.
 func (r guardRows) stands(g ledger.Guard, want expectation) error {
-	if err, _ := r.lineage.problem(expectation{ledger: want.ledger, cluster: want.cluster}); err != nil {
+	if err, _ := r.lineage.problem(want); err != nil {
 		return err
 	}
 	switch {
@@ -150,6 +151,7 @@ func (l *Ledger) once(ctx context.Context, w write, op string, before int64) (re
 		return 0, err
 	}
 	defer conn.Release() // closes the session when it is inside a transaction
+	want := l.expects()  // before the lineage is read: what is known by now, it has to hold
 	seen, err := lookAt(ctx, conn, w, op)
 	if err != nil {
 		return 0, err
@@ -160,8 +162,8 @@ func (l *Ledger) once(ctx context.Context, w write, op string, before int64) (re
 	case before != 0 && seen.revision != before && seen.task.Token == w.guard.Token:
 		return 0, rollBack(ctx, conn, fmt.Errorf("another write of this claim came between: %w", ledger.ErrUnavailable))
 	}
-	if err := seen.guard.stands(w.guard, l.expects()); err != nil {
-		return 0, rollBack(ctx, conn, err)
+	if err := seen.guard.stands(w.guard, want); err != nil {
+		return 0, cmp.Or(rollBack(ctx, conn, nil), inspect(ctx, conn, seen.guard.lineage, want), err) // an older copy is frozen
 	}
 	if !seen.exists {
 		return 0, rollBack(ctx, conn, ledger.ErrNotFound)

@@ -21,13 +21,13 @@ func (l *Ledger) importOnce(ctx context.Context, tx pgx.Tx, b ledger.Backup) err
 	var in lineage
 	var now time.Time
 	var there bool
+	want := l.expects()
 	err := tx.QueryRow(ctx, `SELECT `+lineageColumns+`, clock_timestamp(), EXISTS (SELECT FROM backups WHERE id = $1) FROM lineage`, b.ID).
 		Scan(append(in.fields(), &now, &there)...)
 	if err != nil {
 		return err
 	}
-	want := l.expects()
-	if err, _ := in.problem(expectation{ledger: want.ledger, cluster: want.cluster}); err != nil {
+	if err, _ := in.problem(want); err != nil {
 		return err
 	}
 	if there {

@@ -59,13 +59,17 @@ func (s *Items) step(ctx context.Context, tx pgx.Tx, id string, claim *component
 			return row.Scan(append(guard.lineage.fields(), &guard.run, &guard.shutOut, &guard.fence)...)
 		})
 	}
+	want := s.l.expects()
+	if claim == nil {
+		want.queue(b)
+	}
 	var kept []byte
 	b.Queue(`SELECT kept FROM items WHERE id = $1 FOR UPDATE`, id).QueryRow(func(row pgx.Row) error { return found(row.Scan(&kept)) })
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return component.Kept{}, err
 	}
 	if claim != nil {
-		if err := guard.stands(g, s.l.expects()); err != nil {
+		if err := guard.stands(g, want); err != nil {
 			return component.Kept{}, err
 		}
 	}
@@ -77,11 +81,11 @@ func (s *Items) step(ctx context.Context, tx pgx.Tx, id string, claim *component
 	if err != nil {
 		return k, ruled{err}
 	}
-	return next, s.store(ctx, tx, next)
+	return next, storeItem(ctx, tx, next)
 }
 
-// store writes an item and what is asked for.
-func (s *Items) store(ctx context.Context, tx pgx.Tx, k component.Kept) error {
+// storeItem writes an item and what is asked for.
+func storeItem(ctx context.Context, tx pgx.Tx, k component.Kept) error {
 	it := k.Item
 	kept, err := encode("item "+it.ID, k)
 	if err != nil {
@@ -221,6 +225,7 @@ func (s *Items) Put(ctx context.Context, it component.Item, change bool) (after 
 			var kept []byte
 			var now time.Time
 			b := &pgx.Batch{}
+			s.l.expects().queue(b)
 			b.Queue(`SELECT pg_advisory_xact_lock($1)`, lockKey("item "+it.ID))
 			b.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 			b.Queue(`SELECT kept FROM items WHERE id = $1 FOR UPDATE`, it.ID).QueryRow(func(row pgx.Row) error { return none(row.Scan(&kept)) })
@@ -248,7 +253,7 @@ func (s *Items) Put(ctx context.Context, it component.Item, change bool) (after 
 				k = k.AfterPut(put)
 			}
 			after = k.Seen("")
-			return s.store(ctx, tx, k)
+			return storeItem(ctx, tx, k)
 		})
 	})
 	return after, err

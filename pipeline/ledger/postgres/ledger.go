@@ -68,6 +68,9 @@ func connect(ctx context.Context, c Config, each func(context.Context, *pgx.Conn
 
 // ready makes the ledger usable, or says why it is not.
 func (l *Ledger) ready(ctx context.Context) error {
+	if err := l.mayTouch(ctx); err != nil {
+		return err
+	}
 	if err := migrate(ctx, l.pool, l.cfg.Protocol); err != nil {
 		return err
 	}
@@ -78,11 +81,15 @@ func (l *Ledger) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	uses, err := l.cfg.uses(ctx, in.ledger)
+	if err != nil {
+		return err
+	}
 	mark, err := l.cfg.groupMark(ctx)
 	if err != nil {
 		return err
 	}
-	if err := inspect(ctx, l.pool, in, expectation{cluster: l.cfg.Cluster, mark: mark}); err != nil {
+	if err := inspect(ctx, l.pool, in, expectation{ledger: uses, cluster: l.cfg.Cluster, mark: mark}); err != nil {
 		return err
 	}
 	if err := l.cfg.compare(ctx, l.pool); err != nil {
@@ -92,6 +99,28 @@ func (l *Ledger) ready(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.expected = expectation{ledger: in.ledger, cluster: l.cfg.Cluster, mark: max(mark, in.mark)}
 	return nil
+}
+
+// mayTouch says whether anything may be changed in the database at all: not a table of another group's ledger, whatever its
+// version, and nothing where the group's own ledger is not.
+func (l *Ledger) mayTouch(ctx context.Context) error {
+	in, made, err := readLineage(ctx, l.pool)
+	switch {
+	case err != nil:
+		return err
+	case made && in.cluster != l.cfg.Cluster:
+		err, _ := in.problem(expectation{cluster: l.cfg.Cluster})
+		return err
+	case made:
+		return nil
+	}
+	uses, err := l.cfg.uses(ctx, "")
+	if err == nil && uses != "" {
+		return problem{"there is no ledger in this database, and the group uses another one",
+			"give ledger.dsn of this node what the other nodes have, and start it again; if the group's ledger is lost for good: fencepost ledger init",
+			[]error{ErrFrozen, ledger.ErrUnavailable}}
+	}
+	return err
 }
 
 // mayUse checks the rights on every table, so that a missing one is told at the start and not by the first backup.
@@ -111,10 +140,11 @@ func (l *Ledger) connected(ctx context.Context, conn *pgx.Conn) error {
 	if err := begin(ctx, conn); err != nil {
 		return err
 	}
-	want := l.expects()
-	if want.ledger == "" {
+	if l.expects().ledger == "" {
 		return nil // Open is still looking
 	}
+	l.hear(ctx)
+	want := l.expects()
 	var in lineage
 	err := conn.QueryRow(ctx, `SELECT `+lineageColumns+` FROM `+schema+`.lineage`).Scan(in.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) || missing(err) {
@@ -150,6 +180,42 @@ func (l *Ledger) Now(ctx context.Context) (now time.Time, err error) {
 		return l.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
 	})
 	return now, err
+}
+
+// hearWithin bounds the question for the group's mark when a session begins.
+const hearWithin = 2 * time.Second
+
+// hear learns the group's mark: another process may have seen a result that this one has not. A group that does not answer
+// gives nothing out either.
+func (l *Ledger) hear(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hearWithin)
+	defer cancel()
+	mark, err := l.cfg.groupMark(ctx)
+	if err != nil {
+		l.cfg.Logger.Debug("ledger: the group did not tell its mark", "error", err)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expected.mark = max(l.expected.mark, mark)
+}
+
+// Stands says why the ledger must not be used at this moment, as Open would; nil when it may.
+func (l *Ledger) Stands(ctx context.Context) error {
+	return l.repeat(ctx, "look at the ledger", l.standsOnce)
+}
+
+func (l *Ledger) standsOnce(ctx context.Context) error {
+	var in lineage
+	want := l.expects()
+	err := l.pool.QueryRow(ctx, `SELECT `+lineageColumns+` FROM lineage`).Scan(in.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return frozen("its tables are gone")
+	}
+	if err != nil {
+		return err
+	}
+	return inspect(ctx, l.pool, in, want)
 }
 
 func (l *Ledger) expects() expectation {

@@ -15,7 +15,7 @@ import (
 type lineage struct {
 	ledger     string // a random id, made with the tables
 	cluster    string // the group it belongs to
-	generation int64  // raised by each Adopt
+	generation int64  // raised by each Amend
 	mark       uint64 // highest token whose result it holds
 	state      string // open | frozen
 	reason     string
@@ -40,21 +40,42 @@ func (in lineage) problem(want expectation) (err error, older bool) {
 	switch {
 	case in.cluster != want.cluster:
 		return problem{"it belongs to group " + in.cluster + ", this one is " + want.cluster,
-			"give each group a database of its own; a ledger that this group shall take over has to be adopted",
+			"give each group a database of its own; one whose group is no more: fencepost ledger adopt",
 			[]error{ErrForeign, ledger.ErrUnavailable}}, false
 	case in.state != "open":
 		return frozen(in.reason), false
 	case want.ledger != "" && in.ledger != want.ledger:
-		return frozen("it is another ledger than the one that this node began with"), false
+		return another, false
 	case in.mark < want.mark:
-		return frozen(fmt.Sprintf("it is an older copy: the last result it holds has token %d, the group knows of %d", in.mark, want.mark)), true
+		return frozen(olderCopy(in.mark, want.mark)), true
 	}
 	return nil, false
 }
 
+func olderCopy(mark, group uint64) string {
+	return fmt.Sprintf("it is an older copy: the last result it holds has token %d, the group knows of %d", mark, group)
+}
+
 func frozen(why string) problem {
-	return problem{"it is frozen: " + why, "compare it with the storages, then reconcile it; nothing is started, restored or deleted meanwhile",
+	return problem{"it is frozen: " + why, "nothing is started, restored or deleted meanwhile; fencepost ledger reconcile compares it with the storages",
 		[]error{ErrFrozen, ledger.ErrUnavailable}}
+}
+
+// another is what a node says of a ledger that is not the one that its group uses.
+var another = problem{"it is another ledger than the one that the group uses",
+	"give ledger.dsn of this node what the other nodes have, and start it again; if the group is to use this one: fencepost ledger adopt",
+	[]error{ErrFrozen, ledger.ErrUnavailable}}
+
+// queue has a transaction look at the lineage before it changes what no guard protects.
+func (want expectation) queue(b *pgx.Batch) {
+	b.Queue(`SELECT ` + lineageColumns + ` FROM lineage`).QueryRow(func(row pgx.Row) error {
+		var in lineage
+		if err := row.Scan(in.fields()...); err != nil {
+			return err
+		}
+		err, _ := in.problem(want)
+		return err
+	})
 }
 
 // querier is a session or a pool.
@@ -82,38 +103,8 @@ func inspect(ctx context.Context, q querier, in lineage, want expectation) error
 	}
 	var state string
 	_ = q.QueryRow(ctx, `UPDATE lineage SET state = 'frozen', reason = $1 WHERE state = 'open' RETURNING state`,
-		fmt.Sprintf("it is an older copy: its mark is %d, the group's %d", in.mark, want.mark)).Scan(&state) // each node finds out by itself too
+		olderCopy(in.mark, want.mark)).Scan(&state) // each node finds out by itself too
 	return err
-}
-
-// Adopt makes the ledger of c this group's, whoever had it, opens it when it was frozen, and raises its mark to the
-// group's. A person decides it, after the ledger was compared with the storages; no node uses it meanwhile.
-func Adopt(ctx context.Context, c Config) error {
-	const doing = "adopt the ledger"
-	c, err := c.checked()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	pool, err := connect(ctx, c, begin)
-	if err != nil {
-		return wrap(ctx, doing, err)
-	}
-	defer pool.Close()
-	if err := migrate(ctx, pool, c.Protocol); err != nil {
-		return wrap(ctx, doing, err)
-	}
-	if _, err := claimLineage(ctx, pool, c.Cluster); err != nil {
-		return wrap(ctx, doing, err)
-	}
-	mark, err := c.groupMark(ctx)
-	if err != nil {
-		return wrap(ctx, doing, err)
-	}
-	_, err = pool.Exec(ctx, `UPDATE lineage SET cluster = $1, generation = generation + 1, state = 'open', reason = '', mark = GREATEST(mark, $2)`,
-		c.Cluster, int64(mark))
-	return wrap(ctx, doing, err)
 }
 
 // Highest is the highest token that the ledger of c knows, whoever it belongs to; 0 when it was never used. A group that is
@@ -139,6 +130,17 @@ func Highest(ctx context.Context, c Config) (uint64, error) {
 	err = pool.QueryRow(ctx, `SELECT GREATEST((SELECT max(token) FROM tasks), (SELECT max(token) FROM backups),
 		(SELECT max(token) FROM fences), (SELECT max(mark) FROM lineage), 0)::bigint`).Scan(&high)
 	return high, wrap(ctx, doing, err)
+}
+
+func (c Config) uses(ctx context.Context, found string) (string, error) {
+	if c.Uses == nil {
+		return "", nil
+	}
+	id, err := c.Uses(ctx, found)
+	if err != nil {
+		return "", fmt.Errorf("ask the group which ledger it uses: %w: %w", ledger.ErrUnavailable, err)
+	}
+	return id, nil
 }
 
 func (c Config) groupMark(ctx context.Context) (uint64, error) {

@@ -37,6 +37,17 @@ func TestLineageProblems(t *testing.T) {
 	}
 }
 
+// amended amends the ledger of a configuration.
+func amended(t *testing.T, c Config, a Amendment) error {
+	t.Helper()
+	r, err := OpenRepair(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return r.Amend(t.Context(), a)
+}
+
 // A ledger of another group is refused until it is adopted; then the other group's node writes no more.
 func TestForeignLedger(t *testing.T) {
 	t.Parallel()
@@ -48,7 +59,7 @@ func TestForeignLedger(t *testing.T) {
 	if _, err := Open(t.Context(), other); !errors.Is(err, ErrForeign) {
 		t.Fatalf("open: %v", err)
 	}
-	if err := Adopt(t.Context(), other); err != nil {
+	if err := amended(t, other, Amendment{}); err != nil {
 		t.Fatal(err)
 	}
 	mustOpen(t, other)
@@ -117,7 +128,7 @@ func TestOlderCopyIsFrozen(t *testing.T) {
 	if got := b.row("t1"); got.State != ledger.Planned {
 		t.Errorf("row: %+v", got)
 	}
-	if err := Adopt(t.Context(), ahead); err != nil {
+	if err := amended(t, ahead, Amendment{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.write(g, row, ledger.Completed); err != nil {

@@ -37,6 +37,7 @@ func (l *Ledger) ShutOut(ctx context.Context, f ledger.Fence) error {
 		}
 		switch {
 		case err == nil:
+			l.holds(ctx, f.Token)
 			l.cfg.Logger.Info("ledger: shut out", "run", f.Run, "fence", f.Component, "token", f.Token, "sessions", ended,
 				"took", time.Since(begun).Round(time.Millisecond).String())
 			return nil
@@ -93,12 +94,12 @@ func (l *Ledger) shutOutOnce(ctx context.Context, f ledger.Fence) error {
 		return err
 	}
 	defer conn.Release()
+	want := l.expects()
 	in, highest, err := lockOut(ctx, conn, f)
 	if err != nil {
 		return rollBack(ctx, conn, err)
 	}
-	want := l.expects()
-	if err, _ := in.problem(expectation{ledger: want.ledger, cluster: want.cluster}); err != nil {
+	if err, _ := in.problem(want); err != nil {
 		return rollBack(ctx, conn, err)
 	}
 	if highest > f.Token {
@@ -112,6 +113,7 @@ func (l *Ledger) shutOutOnce(ctx context.Context, f ledger.Fence) error {
 			[]any{f.Component, f.Node, f.Run, token}},
 		{`INSERT INTO events (kind, run, token) VALUES ('shut out', $1, $2)`, []any{f.Run, token}},
 		notify,
+		raiseMark(f.Token), // a copy that has lost a shut-out lets a dead run write
 	})
 }
 

@@ -26,12 +26,12 @@ func (l *Ledger) Plan(ctx context.Context, t ledger.Task) error {
 func (l *Ledger) planOnce(ctx context.Context, t ledger.Task, op string) error {
 	var in lineage
 	var now time.Time
+	want := l.expects()
 	err := l.pool.QueryRow(ctx, `SELECT `+lineageColumns+`, clock_timestamp() FROM lineage`).Scan(append(in.fields(), &now)...)
 	if err != nil {
 		return err
 	}
-	want := l.expects()
-	if err, _ := in.problem(expectation{ledger: want.ledger, cluster: want.cluster}); err != nil {
+	if err := inspect(ctx, l.pool, in, want); err != nil {
 		return err
 	}
 	row, err := ledger.AsPlanned(t, now.UTC())
@@ -172,9 +172,13 @@ func decideWrite(seen look, g ledger.Guard, c ledger.Change, op string, result b
 	}
 	p.follows = append(p.follows, notify)
 	if result { // last: this row is everybody's, and is locked until COMMIT, which comes in the same message
-		p.follows = append(p.follows, statement{`UPDATE lineage SET mark = $1 WHERE mark < $1`, []any{int64(g.Token)}})
+		p.follows = append(p.follows, raiseMark(g.Token))
 	}
 	return p, nil
+}
+
+func raiseMark(token uint64) statement {
+	return statement{`UPDATE lineage SET mark = $1 WHERE mark < $1`, []any{int64(token)}}
 }
 
 // storeBackup are the steps that put an entry and its copies in place of what was there. A first one that meets another
@@ -224,6 +228,9 @@ func (l *Ledger) RequestCancel(ctx context.Context, id, by string) error {
 		return fmt.Errorf("%s: who asks needs 1 to %d bytes", doing, ledger.MaxName)
 	}
 	return l.repeat(ctx, doing, func(ctx context.Context) error {
+		if err := l.standsOnce(ctx); err != nil {
+			return err
+		}
 		var state ledger.State
 		err := l.pool.QueryRow(ctx, `WITH t AS (SELECT id, state, finished, run, token FROM tasks WHERE id = $1 FOR UPDATE),
 			made AS (INSERT INTO cancels (task, asker) SELECT id, $2 FROM t WHERE finished IS NULL ON CONFLICT DO NOTHING RETURNING task),
