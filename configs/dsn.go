@@ -98,6 +98,24 @@ func (c *Config) references() []string {
 	return out
 }
 
+// HandedDSN is a connection that is handed over beside the file, where it may be seen: a reference file:PATH or env:NAME, or a
+// connection without a password. Its error does not tell the value.
+func HandedDSN(text string) (DSN, error) {
+	d := NewDSN(text)
+	problem := d.problem()
+	switch kind, _ := d.reference(); {
+	case problem != "":
+	case kind == "command":
+		problem = "names a program: write file:PATH or env:NAME"
+	case d.holdsPassword():
+		problem = "has a password in it: write file:PATH or env:NAME"
+	}
+	if problem != "" {
+		return DSN{}, fmt.Errorf("the connection %s", problem)
+	}
+	return d, nil
+}
+
 // problem is why d cannot be used, in words without its value; empty when it can.
 func (d DSN) problem() string {
 	switch kind, name := d.reference(); {
