@@ -274,7 +274,7 @@ type Stop struct {
 type Ledger struct {
 	// DSN is a PostgreSQL database (13 or later) for it, the same on all nodes and with the same user, who may make a schema
 	// in it: the server itself, no connection pooler. Empty: the group keeps the ledger itself. What is in one is not in the
-	// other, so it is chosen before the first backup.
+	// other; fencepost ledger move takes it there.
 	DSN DSN `yaml:"dsn"`
 }
 

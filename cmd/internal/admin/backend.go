@@ -149,6 +149,7 @@ type Backend struct {
 	Autonomous Autonomous
 	Storages   Storages
 	Settings   Settings
+	Ledgers    Ledgers
 	Bindings   Bindings  // nil: nobody is bound to anything
 	Approvals  Approvals // nil: nothing needs a second person
 	// Now is the time by which approvals expire; default: time.Now.

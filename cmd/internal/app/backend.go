@@ -20,7 +20,7 @@ import (
 // backend is what the admin handler shows of this node.
 func (a *App) backend() admin.Backend {
 	return admin.Backend{
-		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Drains: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a}, Settings: groupSettings{a}, Bindings: bindings{a}, Approvals: secondPersons{a}, Now: a.clock.Now,
+		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Drains: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a}, Settings: groupSettings{a}, Ledgers: ledgers{a}, Bindings: bindings{a}, Approvals: secondPersons{a}, Now: a.clock.Now,
 		Accounts: a.accounts, Trail: a.trail, Kept: groupStore{a},
 		Watch: a.watchAll, Translate: translate, Logger: a.log,
 	}

@@ -18,22 +18,15 @@ import (
 // ledgerAgain is how often a node that waits for its ledger tries to open it.
 const ledgerAgain = 2 * time.Second
 
-// openLedger opens what the configuration chooses: the group's own state cache, or a database. One that is away or frozen
-// is waited for; one that cannot be used at all is an error.
+// openLedger opens what the configuration chooses: the group's own state cache, or a database. One that is away or frozen, or is
+// not the one that the group uses, is waited for: a person is at work on it, or has to be. One that cannot be used at all is an
+// error.
 func (a *App) openLedger(ctx context.Context, storages map[string]storage.Storage) (ledger.Ledger, error) {
-	if !a.cfg.Ledger.DSN.Given() {
-		return embedded.New(embedded.Config{Store: components.Store(a.group), Now: a.clock.Now, Archive: archiveTo(storages)})
-	}
-	cfg, err := a.databaseLedger()
-	if err != nil {
-		return nil, err
-	}
 	state := a.stateNow()
 	defer func() { a.setWaits(nil); a.setState(state) }()
 	for {
-		led, err := ledgerdb.Open(ctx, cfg)
+		led, err := a.tryLedger(ctx, storages)
 		if err == nil {
-			a.onStop("ledger", func(context.Context) error { return led.Close() })
 			return led, nil
 		}
 		if !passing(err) {
@@ -50,9 +43,77 @@ func (a *App) openLedger(ctx context.Context, storages map[string]storage.Storag
 	}
 }
 
+func (a *App) tryLedger(ctx context.Context, storages map[string]storage.Storage) (ledger.Ledger, error) {
+	if err := a.mayOpen(ctx); err != nil {
+		return nil, err
+	}
+	if a.ledgerKind() == components.LedgerEmbedded {
+		return embedded.New(embedded.Config{Store: components.Store(a.group), Now: a.clock.Now, Archive: archiveTo(storages)})
+	}
+	cfg, err := a.databaseLedger()
+	if err != nil {
+		return nil, err
+	}
+	led, err := ledgerdb.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.onStop("ledger", func(context.Context) error { return led.Close() })
+	return led, nil
+}
+
+// ledgerKind is the kind that this node's file names.
+func (a *App) ledgerKind() string {
+	if a.cfg.Ledger.DSN.Given() {
+		return components.LedgerPostgres
+	}
+	return components.LedgerEmbedded
+}
+
+// mayOpen says why this node must not open a ledger of the kind that its file names: the group keeps its own elsewhere, or
+// moves it. The first node of a group chooses the kind; which database it is, is noted once that has answered.
+func (a *App) mayOpen(ctx context.Context) error {
+	kind := a.ledgerKind()
+	l, version, err := components.ReadLineage(ctx, a.group)
+	if err != nil {
+		return err
+	}
+	if l.Kind == "" && kind == components.LedgerPostgres && a.keepsEntries() { // of a version that did not note it
+		l.Kind = components.LedgerEmbedded
+	}
+	switch {
+	case l.Moving != "":
+		return hint(fmt.Errorf("the group's ledger is being moved to %s: %w", l.Moving, ledger.ErrUnavailable), "wait for its end; a move that was interrupted is taken back by: fencepost ledger reconcile --apply")
+	case l.Kind == kind:
+		return nil
+	case l.Kind == components.LedgerEmbedded:
+		return hint(fmt.Errorf("the group keeps its ledger in its own state, and the file of node %s names a database: %w", a.cfg.Node, ledger.ErrUnavailable),
+			"take ledger.dsn out of the file and start the node again; to have the ledger there: fencepost ledger move --to DSN")
+	case l.Kind == components.LedgerPostgres:
+		return hint(fmt.Errorf("the group keeps its ledger in a database, and the file of node %s names none: %w", a.cfg.Node, ledger.ErrUnavailable),
+			"give it the ledger.dsn that the other nodes have, and start it again")
+	case kind == components.LedgerEmbedded:
+		err := components.WriteLineage(ctx, a.group, components.Lineage{Kind: kind}, version)
+		if err != nil { // another node was faster, or the group does not answer
+			return fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+		}
+	}
+	return nil
+}
+
+// keepsEntries tells whether the group's own state holds a ledger.
+func (a *App) keepsEntries() bool {
+	for _, prefix := range []string{"backup/", "task/"} {
+		if len(a.group.Cache().ListLocal(components.LedgerComponent, "", prefix)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // passing tells whether a ledger that cannot be opened for err may be waited for: it is away, or a person is at work on it.
 func passing(err error) bool {
-	return errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, ledgerdb.ErrForeign) && !errors.Is(err, ledgerdb.ErrSetup)
+	return errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, ledgerdb.ErrSetup)
 }
 
 // setWaits notes what the node waits for; nil: nothing any more.
@@ -75,7 +136,7 @@ func (a *App) databaseLedger() (ledgerdb.Config, error) {
 	}
 	g := groupOfLedger{a.group}
 	return ledgerdb.Config{
-		DSN: dsn, Cluster: a.group.ClusterID(), Protocol: a.group.Protocol(), Check: g.stands, Mark: g.mark, Reached: g.reached,
+		DSN: dsn, Cluster: a.group.ClusterID(), Protocol: a.group.Protocol(), Check: g.stands, Mark: g.mark, Uses: g.uses, Reached: g.reached,
 		Marked: func(ctx context.Context, token uint64) {
 			if err := g.raise(ctx, token); err != nil {
 				a.log.Warn("app: the group's mark of the ledger was not raised; the next result raises it", "token", token, "error", err)
@@ -124,6 +185,28 @@ func (l groupOfLedger) stands(ctx context.Context, g ledger.Guard) error {
 		return fmt.Errorf("%w (%w)", ledger.ErrFenced, err)
 	}
 	return fmt.Errorf("ask the group: %w: %w", ledger.ErrUnavailable, err)
+}
+
+// uses has the group use a ledger in a database when it uses none yet, and returns the one that it uses.
+func (l groupOfLedger) uses(ctx context.Context, found string) (string, error) {
+	for {
+		is, version, err := components.ReadLineage(ctx, l.g)
+		switch {
+		case err != nil:
+			return "", err
+		case is.Kind == components.LedgerEmbedded || is.Moving != "":
+			return "", fmt.Errorf("%w: it was moved meanwhile", components.ErrLedgerElsewhere)
+		case is.Ledger != "" || found == "":
+			return is.Ledger, nil
+		}
+		err = components.WriteLineage(ctx, l.g, components.Lineage{Kind: components.LedgerPostgres, Ledger: found}, version)
+		if err == nil {
+			return found, nil
+		}
+		if !isConflict(err) {
+			return "", err
+		}
+	}
 }
 
 // reached is the last token that the group has granted. Positions are no measure: they may grow faster, and a ledger knows

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	ledgerdb "github.com/fencepost/fencepost/pipeline/ledger/postgres"
@@ -45,11 +46,7 @@ func TestLedgerInADatabase(t *testing.T) {
 	pg.Exec(t, "tasks", `UPDATE fencepost_ledger.lineage SET mark = 0`)
 	b, _ := start(t, c)
 	waits(t, b, "older copy")
-	cfg, err := b.databaseLedger()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ledgerdb.Adopt(t.Context(), cfg); err != nil {
+	if _, err := (ledgers{b}).DecideLedger(t.Context(), api.LedgerReconcile); err != nil {
 		t.Fatal(err)
 	}
 	ready(t, b)

@@ -40,7 +40,10 @@ func (a *App) look(ctx context.Context) api.Overview {
 	}
 	if w, err := (jobs{a}).now(); err == nil {
 		f.Stuck, f.Aside = stuckOf(w), a.setAside(ctx, w)
-		if f.Ledger = a.addDatabases(ctx, w, &f); f.Ledger != nil {
+		if f.Ledger = a.ledgerStands(ctx); f.Ledger == nil {
+			f.Ledger = a.addDatabases(ctx, w, &f)
+		}
+		if f.Ledger != nil {
 			f.Databases = nil // half a list would look like a whole one
 		}
 	}

@@ -25,6 +25,8 @@ var codes = []struct {
 	{ledger.ErrRefused, api.CodeConflict, ""},
 	{embedded.ErrFull, api.CodeFailed, "delete backups that nobody needs, or keep the ledger in a database (ledger.dsn)"},
 	{ledger.ErrExists, api.CodeConflict, ""},
+	{ledgerdb.ErrChanged, api.CodeConflict, ""},
+	{ledgerdb.ErrOccupied, api.CodeConflict, ""},
 	{ledger.ErrAhead, api.CodeConflict, ledgerdb.Rebase},
 	{storage.ErrAhead, api.CodeConflict, ledgerdb.Rebase},
 	{gms.ErrTooLarge, api.CodeUsage, ""},

@@ -40,6 +40,9 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		return nil, nil, err
 	}
 	cat.Trust = trust(a.group)
+	a.mu.Lock()
+	a.fit = &outfit{cfg: &a.cfg, sources: cat.Sources, scratch: cat.Scratch, storages: a.opened.storages, ids: a.ids, catalog: cat}
+	a.mu.Unlock()
 	led, err := a.openLedger(ctx, cat.Storages)
 	if err != nil {
 		return nil, nil, err
@@ -82,8 +85,5 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 	}); err != nil {
 		return nil, nil, err
 	}
-	a.mu.Lock()
-	a.fit = &outfit{cfg: &a.cfg, sources: cat.Sources, scratch: cat.Scratch, storages: a.opened.storages, ids: a.ids, catalog: cat}
-	a.mu.Unlock()
 	return w, b, a.refit(ctx, w)
 }

@@ -18,6 +18,7 @@ var once = []string{
 	"catalog rebuild", "certs init", "certs issue", "certs renew", "certs show", "claim free", "claim quarantine", "claim show", "completion",
 	"component pause", "component resume", "component run", "doctor", "env drain", "env evidence", "env fail", "env seal", "env slots", "env status",
 	"env sweep", "env verify", "event append", "event restart", "event rm", "fence lower", "fence raise", "init", "group rebase", "item put", "item query",
+	"ledger adopt", "ledger copy", "ledger init", "ledger move", "ledger reconcile", "ledger show",
 	"keyring add", "keyring list", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node drain", "node forget", "node may-restart", "node replace",
 	"node undrain",
 	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "schedule disable", "schedule enable", "schedule run",

@@ -218,7 +218,7 @@ func storageAlarms(f Facts) (list []api.Alarm) {
 		}
 	}
 	if f.Ledger != nil {
-		list = append(list, api.Alarm{Kind: kindLedger, About: f.Status.Group, Severity: api.Critical, Text: "the ledger does not answer: " + f.Ledger.Error(),
+		list = append(list, api.Alarm{Kind: kindLedger, About: f.Status.Group, Severity: api.Critical, Text: "the ledger cannot be used: " + f.Ledger.Error(),
 			Hint: cmp.Or(hintOf(f.Ledger), "see that its server runs and that a majority of the voters is here"), Cause: f.Ledger.Error(), Local: true})
 	}
 	return list
