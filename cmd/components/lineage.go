@@ -18,7 +18,7 @@ const (
 
 // Lineage is what a group keeps of the ledger that it uses, so that two nodes never work with two.
 type Lineage struct {
-	Format int    `json:"format"`
+	Format int    `json:"format"`           // 1; WriteLineage sets it
 	Kind   string `json:"kind"`             // embedded | postgres
 	Ledger string `json:"ledger,omitempty"` // id of one in a database
 	Moving string `json:"moving,omitempty"` // where it is being moved: nobody works with it meanwhile
@@ -44,13 +44,13 @@ func (l Lineage) elsewhere() error {
 }
 
 // ReadLineage is what the group keeps, confirmed by a majority, and its version; the zero Lineage and version when nobody has
-// opened a ledger yet.
+// opened a ledger yet. Errors: ledger.ErrUnavailable when no majority answers, or what a newer version wrote.
 func ReadLineage(ctx context.Context, g *gms.Group) (Lineage, uint64, error) {
 	e, err := g.Cache().Get(ctx, lineageKey())
 	return lineageOf(e, err)
 }
 
-// LocalLineage is ReadLineage as this node knows it now. It does not block.
+// LocalLineage is ReadLineage as this node knows it now. It does not block; its errors are that a newer version wrote it.
 func LocalLineage(g *gms.Group) (Lineage, uint64, error) {
 	e, err := g.Cache().GetLocal(lineageKey())
 	return lineageOf(e, err)
@@ -73,7 +73,7 @@ func lineageOf(e gms.Entry, err error) (l Lineage, version uint64, _ error) {
 }
 
 // WriteLineage has the group keep l in place of what has that version (0: nothing); gms.ErrConflict when something else is
-// there.
+// there; other errors as of gms.Cache.Commit.
 func WriteLineage(ctx context.Context, g *gms.Group, l Lineage, version uint64) error {
 	l.Format = lineageFormat
 	value, err := json.Marshal(l)
