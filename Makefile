@@ -89,6 +89,10 @@ bench: deps build ## Measure what is promised about speed, print what was kept a
 bench-peers: deps build ## The same with peers beside it: the public tools that do the same work.
 	@bin/fencepost-bench -peers $(if $(QUICK),-quick) $(if $(ONLY),-only $(ONLY))
 
+.PHONY: profile
+profile: deps build ## Measure (ONLY=locks, QUICK=1) with profiles of processor time and allocations, for go tool pprof, in bin/profile/.
+	@bin/fencepost-bench -profile bin/profile $(if $(QUICK),-quick) $(if $(ONLY),-only $(ONLY))
+
 .PHONY: generate
 generate: ## Write the protobuf code of gms/internal/wire anew, with the generators pinned in go.mod.
 	@command -v protoc >/dev/null || { echo "protoc is missing: install the package protobuf-compiler"; exit 1; }

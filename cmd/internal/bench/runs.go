@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -11,7 +12,14 @@ type Options struct {
 	Peers  bool   // measure the peers too
 	Quick  bool   // a trial: few rounds of each, on little data
 	DumpMB int    // size of the dump that is made and restored; of a trial at most 16
+
+	// Profile is the folder into which each run puts profiles of its processor time and of its allocations, and the program
+	// that they are of; "" is none. Servers of the locks put theirs beside them; nodes that are daemons make none.
+	Profile string
 }
+
+// ServerProfiles names the environment variable with that folder, for servers that a benchmark starts from its own program.
+const ServerProfiles = "FENCEPOST_BENCH_PROFILES"
 
 // Run is one call of the go command.
 type Run struct {
@@ -22,6 +30,7 @@ type Run struct {
 	Time    string // how long or how often, as -benchtime
 	Quick   string // the same for a trial; "" leaves it out of one
 	Sized   bool   // it takes the flag -dump-mb
+	Members int    // if not 0: it takes the flag -members, with so many but in a trial
 	Beside  *Run   // what is called instead when peers are measured too: the same, and the peers in turn with it
 }
 
@@ -31,9 +40,17 @@ func (r Run) Args(o Options) []string {
 	if o.Quick {
 		time, size = r.Quick, min(size, 16)
 	}
-	args := []string{"test", "-run", "none", "-bench", r.Bench, "-benchtime", time, "-timeout", "60m", r.Package}
+	args := []string{"test", "-run", "none", "-bench", r.Bench, "-benchtime", time, "-timeout", "60m"}
+	if o.Profile != "" {
+		to := func(what string) string { return filepath.Join(o.Profile, r.Name+what) }
+		args = append(args, "-cpuprofile", to(".cpu"), "-memprofile", to(".mem"), "-o", to(".test"))
+	}
+	args = append(args, r.Package)
 	if r.Sized {
 		args = append(args, fmt.Sprintf("-dump-mb=%d", size))
+	}
+	if r.Members != 0 && !o.Quick {
+		args = append(args, fmt.Sprintf("-members=%d", r.Members))
 	}
 	return args
 }
@@ -63,5 +80,6 @@ var Runs = []Run{
 	},
 	{Name: "idle", Package: "./cmd/internal/e2e", Bench: "Idle$", Time: "60x", Quick: "2x"},
 	{Name: "start", Package: "./cmd/internal/e2e", Bench: "Start$", Time: "20x", Quick: "1x"},
+	{Name: "crowd", Package: "./cmd/internal/e2e", Bench: "Crowd$", Time: "20x", Quick: "1x", Members: 50},
 	{Name: "components", Package: "./cmd/internal/app", Bench: "Component$", Time: "1x"},
 }

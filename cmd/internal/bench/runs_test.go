@@ -91,12 +91,13 @@ func TestPlan(t *testing.T) {
 }
 
 func TestArgs(t *testing.T) {
-	r := Run{Bench: "X", Time: "9x", Quick: "1x", Package: "./p", Sized: true}
+	r := Run{Name: "x", Bench: "X", Time: "9x", Quick: "1x", Package: "./p", Sized: true, Members: 50}
 	for _, c := range []struct {
 		options Options
 		want    string
 	}{
-		{Options{DumpMB: 2048}, "test -run none -bench X -benchtime 9x -timeout 60m ./p -dump-mb=2048"},
+		{Options{DumpMB: 8, Profile: "/p"}, "test -run none -bench X -benchtime 9x -timeout 60m -cpuprofile /p/x.cpu -memprofile /p/x.mem -o /p/x.test ./p -dump-mb=8 -members=50"},
+		{Options{DumpMB: 2048}, "test -run none -bench X -benchtime 9x -timeout 60m ./p -dump-mb=2048 -members=50"},
 		{Options{DumpMB: 2048, Quick: true}, "test -run none -bench X -benchtime 1x -timeout 60m ./p -dump-mb=16"},
 		{Options{DumpMB: 8, Quick: true}, "test -run none -bench X -benchtime 1x -timeout 60m ./p -dump-mb=8"},
 	} {

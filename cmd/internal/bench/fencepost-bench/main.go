@@ -1,6 +1,6 @@
 // Command fencepost-bench measures what package bench promises and prints how the promises were kept.
 //
-//	fencepost-bench [-peers] [-quick] [-only WORD] [-dump-mb N] [-out DIR]
+//	fencepost-bench [-peers] [-quick] [-only WORD] [-dump-mb N] [-profile DIR] [-out DIR]
 //
 // It is called from the top of the sources, by make bench and make bench-peers, and takes the machine for itself. -quick
 // tries each measurement with a few rounds, whose numbers mean nothing. What it found is printed, and written into DIR.
@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -39,12 +40,17 @@ func run(ctx context.Context) int {
 	flag.BoolVar(&o.Quick, "quick", false, "try the measurements: a few rounds of each, whose numbers mean nothing")
 	flag.StringVar(&o.Only, "only", "", "call only runs whose names hold this `word`")
 	flag.IntVar(&o.DumpMB, "dump-mb", 2048, "back up and restore a database whose dump has so many `MB`")
+	flag.StringVar(&o.Profile, "profile", "", "put profiles of each run, for go tool pprof, into this `folder`")
 	out := flag.String("out", "bin/bench", "put the report into this `folder`")
 	flag.Parse()
 	plan := bench.Plan(bench.Runs, o)
 	if flag.NArg() > 0 || len(plan) == 0 || o.DumpMB < 1 {
 		fmt.Fprintln(os.Stderr, "fencepost-bench: want flags only, a -only that some run's name holds, and a -dump-mb of 1 or more")
 		return 2
+	}
+	if err := makeProfiles(&o.Profile); err != nil {
+		fmt.Fprintln(os.Stderr, "fencepost-bench:", err)
+		return 1
 	}
 	report := bench.Report{Date: time.Now(), Version: version, Quick: o.Quick, Machine: bench.ThisMachine(), Facts: bench.Versions()}
 	for _, r := range plan {
@@ -74,11 +80,25 @@ func run(ctx context.Context) int {
 	return 0
 }
 
+// makeProfiles makes the folder for profiles, if one is given, and its path one that holds for whoever works elsewhere.
+func makeProfiles(dir *string) (err error) {
+	if *dir == "" {
+		return nil
+	}
+	if *dir, err = filepath.Abs(*dir); err == nil {
+		err = os.MkdirAll(*dir, 0o755)
+	}
+	return err
+}
+
 // call runs the go command, shows what it prints and reads it. When ctx ends it is asked to stop, and has a while for that:
 // benchmarks end the servers that they started.
 func call(ctx context.Context, r bench.Run, o bench.Options) (bench.Output, error) {
 	cmd := exec.CommandContext(ctx, "go", r.Args(o)...)
 	cmd.Dir = r.Module
+	if o.Profile != "" {
+		cmd.Env = append(os.Environ(), bench.ServerProfiles+"="+o.Profile)
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	var text bytes.Buffer

@@ -10,8 +10,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"sync/atomic"
+
+	"github.com/fencepost/fencepost/cmd/internal/bench"
 )
 
 // kindEnv and configEnv make this program a server when they are set.
@@ -41,11 +45,32 @@ func Main(kinds map[string]Kind) (code int, served bool) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	if err := kind(ctx, []byte(os.Getenv(configEnv)), func() { fmt.Println("ready") }); err != nil {
+	serve := func() error {
+		return kind(ctx, []byte(os.Getenv(configEnv)), func() { fmt.Println("ready") })
+	}
+	if err := profiled(name, serve); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 1, true
 	}
 	return 0, true
+}
+
+// profiled serves, and writes a profile of its processor time when a folder for such is given.
+func profiled(name string, serve func() error) (err error) {
+	dir := os.Getenv(bench.ServerProfiles)
+	if dir == "" {
+		return serve()
+	}
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s-%d.cpu", name, os.Getpid())))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return serve()
 }
 
 // Server is a process that serves until it is stopped.
