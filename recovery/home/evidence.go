@@ -37,7 +37,7 @@ func (k *Keeper) KeepEvidence(notes map[string]string) error {
 }
 
 func (k *Keeper) keepEvidence(seal Seal, notes map[string]string) error {
-	e := Evidence{Generation: seal.Generation, Cause: seal.Cause, At: time.Now().UTC().Round(time.Millisecond), Boot: seal.Boot, Notes: notes}
+	e := Evidence{Generation: seal.Generation, Cause: seal.Cause, At: time.Now().UTC().Round(time.Millisecond), Boot: seal.Boot, Seats: []Record{}, Notes: notes}
 	paths, err := k.seatPaths(len(seal.Locks))
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func Look(cfg Config) (Status, error) {
 
 // occupants looks at all seats; those that are free and in order are left out. It works without a page.
 func (op opening) occupants() ([]Occupant, error) {
-	var out []Occupant
+	out := []Occupant{}
 	for i := range op.seal.Locks {
 		o, taken, err := op.occupant(i)
 		if err != nil {

@@ -79,8 +79,12 @@ func run(t *testing.T, socket, stdin string, args ...string) result {
 // and compares all that they print. A line "$ ..." is a command, lines "! ..." are its
 // standard error, "= n" its exit code when it is not 0, lines "< ..." are typed to it,
 // lines "# ..." are comments. `go test ./cmd/internal/cli -update` writes them anew.
-func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
+func TestGolden(t *testing.T) { golden(t, "testdata/*.txt", replayOne) }
+
+// golden compares files of command lines with what each line does now.
+func golden(t *testing.T, pattern string, one func(t *testing.T, typed string, args []string) result) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatal("no golden files", err)
 	}
@@ -90,7 +94,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := replay(t, string(text))
+			got := replay(t, string(text), one)
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -104,7 +108,7 @@ func TestGolden(t *testing.T) {
 }
 
 // replay runs the commands of a golden file and gives the file as it should be.
-func replay(t *testing.T, text string) string {
+func replay(t *testing.T, text string, one func(t *testing.T, typed string, args []string) result) string {
 	t.Helper()
 	var out strings.Builder
 	lines := strings.Split(text, "\n")
@@ -126,7 +130,7 @@ func replay(t *testing.T, text string) string {
 			typed += said + "\n"
 			fmt.Fprintln(&out, next)
 		}
-		writeResult(&out, replayOne(t, typed, strings.Fields(command)))
+		writeResult(&out, one(t, typed, strings.Fields(command)))
 	}
 	return out.String()
 }

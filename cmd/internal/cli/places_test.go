@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/cmd/internal/offline"
+)
+
+// changing is what real files differ in from run to run: times, ids, and how long something took.
+var changing = []struct {
+	is   *regexp.Regexp
+	says string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
+	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "DRAWN"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "DRAWN"},
+	{regexp.MustCompile(`"\d+:\d+"`), `"DEVICE:INODE"`},
+	{regexp.MustCompile(`"(took|days_left)": \d+`), `"$1": CHANGES`},
+}
+
+// TestGoldenOfPlaces runs the command lines of testdata/places/*.txt, which need no daemon but real files: all of one file in
+// one folder, DIR, one after the other. In it are a configuration, n1.yaml, and the root of its storage, disk.
+func TestGoldenOfPlaces(t *testing.T) {
+	dirs := map[string]string{} // by the test of each file
+	golden(t, "testdata/places/*.txt", func(t *testing.T, typed string, args []string) result {
+		dir := dirs[t.Name()]
+		if dir == "" {
+			dir = t.TempDir()
+			dirs[t.Name()] = dir
+			config := fmt.Sprintf("node: n1\nhome: %s/home\nstorages:\n- {name: disk, kind: local, path: %s/disk}\n", dir, dir)
+			for _, sub := range []string{"home", "disk", "env"} {
+				if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			signers := offline.Signers{Cluster: strings.Repeat("1a", 16), Keys: map[string]string{}}
+			err := errors.Join(os.WriteFile(filepath.Join(dir, "n1.yaml"), []byte(config), 0o600), signers.Write(filepath.Join(dir, "home", offline.SignersName)))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "DIR", dir)
+		}
+		r := run(t, "", typed, args...)
+		for _, text := range []*string{&r.stdout, &r.stderr} {
+			*text = strings.ReplaceAll(*text, dir, "DIR")
+			for _, c := range changing {
+				*text = c.is.ReplaceAllString(*text, c.says)
+			}
+		}
+		return r
+	})
+}
