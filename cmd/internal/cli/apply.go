@@ -136,12 +136,16 @@ func (r *root) exportCommand() *cobra.Command {
 		if out.kept, err = settingsOf(got); err != nil {
 			return err
 		}
+		kinds := configs.FileKinds()
 		var refused *api.Error
-		if out.kept.Users, err = exportUsers(cmd.Context(), c); err != nil && !(errors.As(err, &refused) && refused.Code == api.CodeForbidden) {
+		switch out.kept.Users, err = exportUsers(cmd.Context(), c); {
+		case errors.As(err, &refused) && refused.Code == api.CodeForbidden:
+			kinds = configs.Kinds() // what somebody may not see is not written as if there were none
+		case err != nil:
 			return err
 		}
 		if to != "" {
-			if out.files, err = writeSettings(out.kept, to); err != nil {
+			if out.files, err = writeSettings(out.kept, kinds, to); err != nil {
 				return err
 			}
 		}
@@ -150,13 +154,13 @@ func (r *root) exportCommand() *cobra.Command {
 	return cmd
 }
 
-// writeSettings writes a file for each kind of which there is something. An older file of another kind is emptied: it would
+// writeSettings writes a file for each of these kinds of which there is something. An older file of another kind is emptied: it would
 // say otherwise.
-func writeSettings(s configs.Settings, dir string) (files []string, err error) {
+func writeSettings(s configs.Settings, kinds []string, dir string) (files []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("write the settings: %w", err)
 	}
-	for _, kind := range configs.FileKinds() {
+	for _, kind := range kinds {
 		file := filepath.Join(dir, configs.ListOf(kind)+".yaml")
 		text := s.Text(kind)
 		if text == "" {
