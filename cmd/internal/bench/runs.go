@@ -24,14 +24,14 @@ const ServerProfiles = "FENCEPOST_BENCH_PROFILES"
 // Run is one call of the go command.
 type Run struct {
 	Name    string
-	Module  string // the folder it is called in, relative to the top; "" is the top
-	Package string // as the go command takes it there
-	Bench   string // a pattern, as the go command takes it
-	Time    string // how long or how often, as -benchtime
-	Quick   string // the same for a trial; "" leaves it out of one
-	Sized   bool   // it takes the flag -dump-mb
-	Members int    // if not 0: it takes the flag -members, with so many but in a trial
-	Beside  *Run   // what is called instead when peers are measured too: the same, and the peers in turn with it
+	Module  string   // the folder it is called in, relative to the top; "" is the top
+	Package string   // as the go command takes it there
+	Bench   string   // a pattern, as the go command takes it
+	Time    string   // how long or how often, as -benchtime
+	Quick   string   // the same for a trial; "" leaves it out of one
+	Sized   bool     // it takes the flag -dump-mb
+	Full    []string // flags that make it as large as is promised; a trial is small
+	Beside  *Run     // what is called instead when peers are measured too: the same, and the peers in turn with it
 }
 
 // Args of the go command.
@@ -49,8 +49,8 @@ func (r Run) Args(o Options) []string {
 	if r.Sized {
 		args = append(args, fmt.Sprintf("-dump-mb=%d", size))
 	}
-	if r.Members != 0 && !o.Quick {
-		args = append(args, fmt.Sprintf("-members=%d", r.Members))
+	if !o.Quick {
+		args = append(args, r.Full...)
 	}
 	return args
 }
@@ -80,6 +80,7 @@ var Runs = []Run{
 	},
 	{Name: "idle", Package: "./cmd/internal/e2e", Bench: "Idle$", Time: "60x", Quick: "2x"},
 	{Name: "start", Package: "./cmd/internal/e2e", Bench: "Start$", Time: "20x", Quick: "1x"},
-	{Name: "crowd", Package: "./cmd/internal/e2e", Bench: "Crowd$", Time: "20x", Quick: "1x", Members: 50},
+	{Name: "crowd", Package: "./cmd/internal/e2e", Bench: "Crowd$", Time: "20x", Quick: "1x", Full: []string{"-members=50"}},
+	{Name: "ledger", Package: "./cmd/internal/e2e", Bench: "Ledger$", Time: "200x", Quick: "5x", Full: []string{"-tasks=1000000"}},
 	{Name: "components", Package: "./cmd/internal/app", Bench: "Component$", Time: "1x"},
 }

@@ -91,7 +91,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestArgs(t *testing.T) {
-	r := Run{Name: "x", Bench: "X", Time: "9x", Quick: "1x", Package: "./p", Sized: true, Members: 50}
+	r := Run{Name: "x", Bench: "X", Time: "9x", Quick: "1x", Package: "./p", Sized: true, Full: []string{"-members=50"}}
 	for _, c := range []struct {
 		options Options
 		want    string

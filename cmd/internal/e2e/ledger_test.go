@@ -9,7 +9,7 @@ import (
 )
 
 // ledgerIn makes a database for a ledger, and the configuration that names it.
-func ledgerIn(t *testing.T) (dsn, extra string) {
+func ledgerIn(t testing.TB) (dsn, extra string) {
 	t.Helper()
 	dsn = pg.Server(t).Database(t)
 	return dsn, fmt.Sprintf("ledger: {dsn: %q}\n", dsn)
