@@ -43,4 +43,5 @@
 //     adopted as the next round trip and worked on at once (Orphans).
 //   - An operator gets a claim back (Yield) when the work under it is proven to have ended, and not before.
 //   - A claim of this run that nobody works on is given back after half a minute.
+//   - A ledger in the group's own state takes nothing while the group keeps its ledger elsewhere, or moves it (Lineage).
 package components

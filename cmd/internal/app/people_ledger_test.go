@@ -124,6 +124,7 @@ func TestLedgerOfLastNight(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
+	pg.Exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'tasks'`) // what has not quite gone
 	pg.Exec(t, "postgres", `CREATE DATABASE night TEMPLATE tasks`)
 
 	a, stop = start(t, c)
@@ -136,7 +137,7 @@ func TestLedgerOfLastNight(t *testing.T) {
 	}
 	third := backs(t, a)
 	stop()
-	pg.Exec(t, "postgres", `DROP DATABASE copy`) // a restore that is repeated makes it again
+	pg.Exec(t, "postgres", `DROP DATABASE copy WITH (FORCE)`) // a restore that is repeated makes it again
 	swapDatabase(t, pg, "tasks", "night")
 	before := stored(t, c)
 
@@ -341,7 +342,7 @@ func TestTwoLedgers(t *testing.T) {
 	if n := pg.Text(t, "other", `SELECT count(*) FROM pg_namespace WHERE nspname = 'fencepost_ledger'`); n != "0" {
 		t.Error("a second ledger was made")
 	}
-	pg.Exec(t, "postgres", `DROP DATABASE tasks`)
+	pg.Exec(t, "postgres", `DROP DATABASE tasks WITH (FORCE)`)
 	a, _ = start(t, other)
 	waits(t, a, "the group uses another one")
 	plan, err := ledgers{a}.DecideLedger(t.Context(), api.LedgerInit)
