@@ -25,6 +25,11 @@ func TestApprovalByCommand(t *testing.T) {
 	store, _, trail := people(t)
 	who := accounts.New(accounts.Config{Store: store, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}}) // by the real clock
 	server, dir := secured(t, admin.Backend{Members: f, Backups: f, Keeping: f, Tasks: f, Approvals: second{api.ApproveDelete: time.Hour}, Watch: f.watch, Accounts: who, Trail: trail, Kept: store})
+	for _, name := range []string{"cat", "dan"} {
+		if _, err := who.AddUser(t.Context(), accounts.NewUser{Name: name, Role: api.RoleOperator, Password: password}, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	as := func(user string, args ...string) (int, string) {
 		t.Helper()
 		secret, _, err := who.AddToken(t.Context(), accounts.NewToken{Name: "own", User: user, Role: api.RoleOperator, Approves: true}, user)
@@ -39,19 +44,19 @@ func TestApprovalByCommand(t *testing.T) {
 		exit := Main(t.Context(), append(args, "--server", server, "--token-file", file, "--server-ca-file", filepath.Join(dir, "ca.pem")), env)
 		return exit, stdout.String() + stderr.String()
 	}
-	exit, said := as("ann", "backup", "delete", "b1")
+	exit, said := as("cat", "backup", "delete", "b1")
 	_, after, found := strings.Cut(said, "fencepost approval approve ")
 	if exit != api.ExitNeedsOperator || !found || !strings.Contains(said, "waits for a second person") {
 		t.Fatalf("exit %d: %s", exit, said)
 	}
 	id, _, _ := strings.Cut(after, ",")
-	if exit, said := as("ann", "approval", "approve", id); exit != api.ExitFailed || !strings.Contains(said, "it takes a second person") {
+	if exit, said := as("cat", "approval", "approve", id); exit != api.ExitFailed || !strings.Contains(said, "it takes a second person") {
 		t.Errorf("one's own: exit %d: %s", exit, said)
 	}
-	if exit, said := as("bob", "approval", "approve", id); exit != 0 || !strings.Contains(said, "done") || !strings.Contains(said, "by bob, over a token") || !strings.Contains(said, "d1") {
+	if exit, said := as("dan", "approval", "approve", id); exit != 0 || !strings.Contains(said, "done") || !strings.Contains(said, "by dan, over a token") || !strings.Contains(said, "d1") {
 		t.Errorf("another's: exit %d: %s", exit, said)
 	}
-	if exit, said := as("bob", "approval", "refuse", id); exit != api.ExitFailed || !strings.Contains(said, "does not wait any more: it is done, by bob") {
+	if exit, said := as("dan", "approval", "refuse", id); exit != api.ExitFailed || !strings.Contains(said, "does not wait any more: it is done, by dan") {
 		t.Errorf("once more: exit %d: %s", exit, said)
 	}
 }
