@@ -19,7 +19,7 @@ import (
 
 // testGroup is some nodes of one group in this process, on loopback ports and real disks.
 type testGroup struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	net   *cutNet
 	names []string
@@ -36,8 +36,11 @@ type testNode struct {
 	signals []signals.Facts
 }
 
-func newTestGroup(t *testing.T, n int) *testGroup {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+func newTestGroup(t testing.TB, n int) *testGroup { return newLastingGroup(t, n, 2*time.Minute) }
+
+// newLastingGroup is newTestGroup for what may take longer.
+func newLastingGroup(t testing.TB, n int, limit time.Duration) *testGroup {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	tg := &testGroup{t: t, ctx: ctx, net: newCutNet(), ports: map[string][2]int{}, dirs: map[string]string{}, nodes: map[string]*testNode{}}
 	for i := range n {
@@ -57,7 +60,7 @@ func (tg *testGroup) place(name string) {
 // connections: one that was free a moment ago stays so.
 var lastPort atomic.Int64
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 10000 + (os.Getpid()*997+int(lastPort.Add(1)))%20000
@@ -200,19 +203,28 @@ func viewNames(v signals.View) string {
 }
 
 // formed starts all nodes and waits until each holds its lease and sees all.
-func formed(t *testing.T, n int) *testGroup {
+func formed(t testing.TB, n int) *testGroup {
 	tg := newTestGroup(t, n)
+	tg.form()
+	return tg
+}
+
+func (tg *testGroup) form() {
+	tg.t.Helper()
 	for _, name := range tg.names {
 		tg.start(name)
 	}
+	tg.awaitStanding(tg.names...)
 	for _, name := range tg.names {
-		node := tg.nodes[name]
-		if err := node.AwaitStanding(tg.ctx); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		tg.await(node, "the whole view", func() bool { return len(node.View().Members) == n })
+		tg.awaitWhole(name)
 	}
-	return tg
+}
+
+// awaitWhole waits until a node sees all.
+func (tg *testGroup) awaitWhole(name string) {
+	tg.t.Helper()
+	n := tg.nodes[name]
+	tg.await(n, "the whole view", func() bool { return len(n.View().Members) == len(tg.names) })
 }
 
 func TestThreeNodesFormOneView(t *testing.T) {

@@ -80,6 +80,7 @@ var Runs = []Run{
 	},
 	{Name: "idle", Package: "./cmd/internal/e2e", Bench: "Idle$", Time: "60x", Quick: "2x"},
 	{Name: "start", Package: "./cmd/internal/e2e", Bench: "Start$", Time: "20x", Quick: "1x"},
+	{Name: "planned-stop", Package: "./gms", Bench: "PlannedStop$", Time: "50x", Quick: "2x"},
 	{Name: "crowd", Package: "./cmd/internal/e2e", Bench: "Crowd$", Time: "20x", Quick: "1x", Full: []string{"-members=50"}},
 	{Name: "ledger", Package: "./cmd/internal/e2e", Bench: "Ledger$", Time: "200x", Quick: "5x", Full: []string{"-tasks=1000000"}},
 	{Name: "components", Package: "./cmd/internal/app", Bench: "Component$", Time: "1x"},
