@@ -28,7 +28,7 @@ func TestDebianPackage(t *testing.T) {
 		t.Fatal("dpkg-deb is missing: a Debian package is made on Debian")
 	}
 	root, out := t.TempDir(), t.TempDir()
-	env := []string{"FENCEPOST_VERSION=v1.2.3-4-gabcdef0"}
+	env := []string{"FENCEPOST_VERSION=v1.2.3-4-gabcdef0", "LEVEL=0"}
 	arch := sh(t, nil, "dpkg", "--print-architecture")
 	file := sh(t, env, ".ci/deb", filepath.Dir(daemon), out)
 	if want := filepath.Join(out, "fencepost_1.2.3-4-gabcdef0_"+arch+".deb"); file != want {
@@ -78,6 +78,24 @@ func TestDebianPackage(t *testing.T) {
 	}
 	if _, err := os.Stat(config); err != nil {
 		t.Errorf("the configuration is gone: %v", err)
+	}
+}
+
+// TestInstall: what make install brings into another root is where programs below /usr/local look for it.
+func TestInstall(t *testing.T) {
+	root := t.TempDir()
+	sh(t, []string{"DESTDIR=" + root}, ".ci/install", filepath.Dir(daemon))
+	for _, path := range []string{
+		"bin/fencepostd", "bin/fencepost", "share/man/man1/fencepost-upgrade-finalize.1.gz", "share/doc/fencepost/settings.example.yaml",
+		"share/bash-completion/completions/fencepost", "share/zsh/site-functions/_fencepost", "share/fish/vendor_completions.d/fencepost.fish",
+	} {
+		if _, err := os.Stat(filepath.Join(root, "usr/local", path)); err != nil {
+			t.Error(err)
+		}
+	}
+	unit, err := os.ReadFile(filepath.Join(root, "etc/systemd/system/fencepostd.service"))
+	if err != nil || !strings.Contains(string(unit), "ExecStart=/usr/local/bin/fencepostd --config /etc/fencepost/node.yaml") {
+		t.Errorf("%v: %s", err, unit)
 	}
 }
 
