@@ -36,6 +36,8 @@
 //   - Messages of one sender to one component of one member arrive in order and at most once; who is not reached is an error.
 //   - Locks are granted first come first served; a lock's client is told when its limit has passed.
 //   - A watch of the state cache misses no change, or says ErrGap.
+//   - Programs of neighbouring protocols ([Protocol]) are members of one group, which goes on to write what the older one
+//     reads until [Group.FinalizeUpgrade]. What is not understood is never skipped: who meets it ends with ErrProtocol.
 //
 // # What there is
 //
