@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -78,6 +79,32 @@ func stored(t *testing.T, c configs.Config) (all string) {
 	return all
 }
 
+// objects are the names and sizes of what lies in the storages of a node, what the group notes there for itself aside: a node
+// that works goes on with that.
+func objects(t *testing.T, c configs.Config) string {
+	t.Helper()
+	var all strings.Builder
+	for _, s := range c.Storages {
+		err := filepath.WalkDir(s.Path, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && d.Name() == storage.Reserved {
+				return fs.SkipDir
+			}
+			if err != nil || d.IsDir() {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil {
+				fmt.Fprintln(&all, path, info.Size(), info.ModTime())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
 // swapDatabase puts a copy of a database in its place; nobody is connected to either.
 func swapDatabase(t *testing.T, pg *pgtest.Server, name, by string) {
 	t.Helper()
@@ -139,7 +166,7 @@ func TestLedgerOfLastNight(t *testing.T) {
 	stop()
 	pg.Exec(t, "postgres", `DROP DATABASE copy WITH (FORCE)`) // a restore that is repeated makes it again
 	swapDatabase(t, pg, "tasks", "night")
-	before := stored(t, c)
+	before := objects(t, c)
 
 	a, stop = start(t, c)
 	waits(t, a, "older copy")
@@ -179,8 +206,8 @@ func TestLedgerOfLastNight(t *testing.T) {
 			t.Errorf("backup %s: %+v, %v", id, b, err)
 		}
 	}
-	if after := stored(t, c); after != before {
-		t.Errorf("the storages were changed: %d bytes of names and contents, then %d", len(before), len(after))
+	if after := objects(t, c); after != before {
+		t.Errorf("the storages held\n%sand hold\n%s", before, after)
 	}
 	if n := pg.Text(t, "postgres", `SELECT count(*) FROM pg_database WHERE datname LIKE 'copy%'`); n != "0" {
 		t.Error("the restore was repeated")
