@@ -86,7 +86,8 @@ bench: deps build ## Measure what is promised about speed, print what was kept a
 	@bin/fencepost-bench $(if $(QUICK),-quick) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: bench-peers
-bench-peers: deps build ## The same with peers beside it: the public tools that do the same work.
+bench-peers: build ## The same with peers beside it: installs ZooKeeper when it is missing, builds etcd, and takes the public tools.
+	@.ci/deps peers
 	@bin/fencepost-bench -peers $(if $(QUICK),-quick) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: profile

@@ -105,7 +105,7 @@ var rows = []row{
 	{pkg: "cmd/internal/e2e", may: []string{"..."}},
 	{pkg: "cmd/internal/chaos", may: []string{"..."}},
 	{pkg: "cmd/internal/runbook", may: []string{"..."}},
-	// What is promised about speed, and what judges measurements by it.
+	// What is promised about speed, and what judges measurements by it; the peers are a module of their own below it.
 	{pkg: "cmd/internal/bench"},
 	{pkg: "cmd/internal/bench/locks", may: []string{"cmd/internal/bench", "gms", "signals"}},
 	{pkg: "cmd/internal/bench/fencepost-bench", may: []string{"cmd/internal/bench"}},

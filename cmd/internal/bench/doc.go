@@ -6,7 +6,7 @@
 // The program fencepost-bench joins the two:
 //
 //	make bench         everything of ours, on a machine that does nothing else
-//	make bench-peers   the same, and peers beside it: pg_dump in a shell's pipeline
+//	make bench-peers   the same, and peers beside it: etcd, ZooKeeper, pg_dump in a shell's pipeline
 //
 // It calls the go command for each run, reads with [Parse] what it printed, lets [Judge] compare, prints the table and writes
 // everything that was measured as a [Report] into bin/bench/. A row is met, not met, or not measured; what was not measured
@@ -20,5 +20,6 @@
 //	machine.go  on what it was measured
 //	spread.go   quantiles, as benchmarks report them
 //
-// Package locks is a workload that any lock service can be put under.
+// Package locks is a workload that any lock service can be put under; the module peers, one of its own so that their
+// libraries stay out of ours, puts peers under it.
 package bench

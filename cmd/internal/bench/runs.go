@@ -73,7 +73,10 @@ func Plan(runs []Run, o Options) []Run {
 var Runs = []Run{
 	{Name: "killed-node", Package: "./cmd/internal/e2e", Bench: "KilledNode$", Time: "200x", Quick: "1x"},
 	{Name: "killed-leader", Package: "./cmd/internal/e2e", Bench: "KilledLeader$", Time: "100x", Quick: "1x"},
-	{Name: "locks", Package: "./cmd/internal/bench/locks", Bench: "Locks$", Time: "10s", Quick: "100x"},
+	{
+		Name: "locks", Package: "./cmd/internal/bench/locks", Bench: "Locks$", Time: "10s", Quick: "100x",
+		Beside: &Run{Name: "locks", Module: "cmd/internal/bench/peers", Package: ".", Bench: "Locks$", Time: "10s", Quick: "100x"},
+	},
 	{
 		Name: "dumps", Package: "./cmd/internal/e2e", Bench: "Dump$/./^(fencepost|three)$", Time: "1x", Quick: "1x", Sized: true,
 		Beside: &Run{Name: "dumps", Package: "./cmd/internal/e2e", Bench: "Dump$", Time: "1x", Quick: "1x", Sized: true},

@@ -1,4 +1,5 @@
-// Package locks is a workload of locks that can be put under any lock service, and ours as such a service.
+// Package locks is a workload of locks that is written once and put under several lock services: ours, and the peers that
+// the module cmd/internal/bench/peers adds.
 //
 // A [Service] stands when it is given: three servers, processes of their own, each with its own directory and its syncs. The
 // clients are all in the process of the benchmark, on one connection where the service's own library shares one; each has a

@@ -12,5 +12,5 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkLocks measures our own locks and fences.
+// BenchmarkLocks is ours alone; beside its peers it is in the module cmd/internal/bench/peers.
 func BenchmarkLocks(b *testing.B) { b.Run("fencepost", BenchFencepost) }
