@@ -14,6 +14,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
 	"github.com/fencepost/fencepost/pipeline/storage"
+	"github.com/fencepost/fencepost/pipeline/storage/mem"
 )
 
 // lying puts objects of a size into an inventory.
@@ -232,4 +233,22 @@ func TestRule28_RebuildCatalog(t *testing.T) {
 		}
 		r.wantEntry(known.Backup, ledger.BackupCompleted)
 	})
+}
+
+// Archived tasks lie beside the backups, and are no strays; what only looks like them is.
+func TestHistoryIsNoStray(t *testing.T) {
+	st := mem.New()
+	put := func(name string) {
+		t.Helper()
+		if _, err := st.Put(t.Context(), name, strings.NewReader("{}\n"), storage.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(HistoryPath("t1", "t9"))
+	put("history/t1-t9.jsonl.bak")
+	put("histories/t1-t9.jsonl")
+	inv, err := Catalog{}.inventory(t.Context(), st)
+	if err != nil || !slices.Equal(inv.strays, []string{"histories/t1-t9.jsonl", "history/t1-t9.jsonl.bak"}) || len(inv.attempts) != 0 {
+		t.Errorf("strays %q, %d attempts, %v", inv.strays, len(inv.attempts), err)
+	}
 }

@@ -149,6 +149,9 @@ func (c Catalog) inventory(ctx context.Context, st storage.Storage) (inventory, 
 			return inv, err
 		}
 		backup, token, part, ok := ParsePath(info.Name)
+		if archived(info.Name) {
+			continue
+		}
 		if !ok {
 			inv.strays = append(inv.strays, info.Name)
 			continue

@@ -28,6 +28,18 @@ func ObjectPath(backup string, token uint64, part string) string {
 // ManifestPath is the name of an attempt's manifest in a storage.
 func ManifestPath(backup string, token uint64) string { return ObjectPath(backup, token, manifestName) }
 
+// historyPrefix begins the names of what was archived of a ledger.
+const historyPrefix = "history/"
+
+// HistoryPath is the name of archived tasks in a storage, after the first and the last of them.
+func HistoryPath(first, last string) string { return historyPrefix + first + "-" + last + ".jsonl" }
+
+// archived tells whether a name is one that HistoryPath made.
+func archived(name string) bool {
+	_, ended := strings.CutSuffix(name, ".jsonl")
+	return ended && strings.HasPrefix(name, historyPrefix)
+}
+
 // ParsePath takes a name apart that ObjectPath or ManifestPath made; ok is false for every other name.
 func ParsePath(name string) (backup string, token uint64, part string, ok bool) {
 	elems := strings.Split(name, "/")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -29,7 +30,7 @@ func archiveTo(storages map[string]storage.Storage) func(context.Context, []ledg
 			}
 			lines.Write(append(line, '\n'))
 		}
-		name := fmt.Sprintf("history/%s-%s.jsonl", ended[0].ID, ended[len(ended)-1].ID)
+		name := pipeline.HistoryPath(ended[0].ID, ended[len(ended)-1].ID)
 		var errs []error
 		for at, st := range storages {
 			_, err := st.Put(ctx, name, bytes.NewReader(lines.Bytes()), storage.Condition{})
