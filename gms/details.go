@@ -6,6 +6,10 @@ import (
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
+// DetailVoteless is the detail of a run that wants no vote, whatever its value: its node is about to leave for good. A voter
+// loses its vote as soon as another one has caught up, or the rest is a healthy majority without it; it goes on as a follower.
+const DetailVoteless = "voteless"
+
 // SetDetail says something of this node's run to all members, beside Config.Details: key → value, at most 8 KiB in all
 // (ErrTooLarge). Members see it in views and signals from then on, and it stays readable, for whoever recovers the run's
 // work, until the run's last recovery has ended. It ends with the run: the node's next one begins with Config.Details.

@@ -107,7 +107,7 @@ func replacedHome(t *testing.T, tg *testGroup) {
 }
 
 // TestAnOlderCopyOfAHomeIsRefused: it would vote without memory. Whoever leads, and however short before its stop the node
-// took the last entry: it says itself how far it was.
+// took the last entry: it says itself how far it was. It comes back with another home, once an operator has said so.
 func TestAnOlderCopyOfAHomeIsRefused(t *testing.T) {
 	t.Parallel()
 	tg := formed(t, 3)
@@ -135,6 +135,7 @@ func TestAnOlderCopyOfAHomeIsRefused(t *testing.T) {
 	if !errors.Is(err, ErrOlderHome) {
 		t.Errorf("a copy that lacks entries: %v", err)
 	}
+	replacedHome(t, tg)
 }
 
 func TestStartErrorsLeaveNothingOpen(t *testing.T) {

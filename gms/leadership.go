@@ -304,7 +304,8 @@ func (l *leading) standingNodes() []standingNode {
 				role := r.Open.GetRole()
 				list = append(list, standingNode{
 					node: r.Node(), home: hexID(r.Open.GetHome()), votes: role == wire.Role_ROLE_CORE || role == wire.Role_ROLE_WITNESS,
-					leads: r.Node() == l.g.cfg.Node,
+					declines: len(r.Open.GetDetails()[DetailVoteless]) > 0,
+					leads:    r.Node() == l.g.cfg.Node,
 				})
 			}
 		}

@@ -23,11 +23,15 @@ func parseServer(id string, voter bool) server {
 type standingNode struct {
 	node, home string
 	votes      bool // its role may vote: core or witness
+	declines   bool // it wants no vote: DetailVoteless
 	caughtUp   bool // its applied index was close to the leader's at its last two renewals
 	leads      bool
 }
 
 func (n standingNode) id() string { return n.node + "/" + n.home }
+
+// electable tells whether the node may have a vote.
+func (n standingNode) electable() bool { return n.votes && !n.declines }
 
 // serverAct is one change of the Raft configuration.
 type serverAct int
@@ -50,7 +54,7 @@ type serverChange struct {
 //     servers may have one name;
 //   - who stands, may vote and is not in it follows first, as a non-voter, while there is room: the others are fed;
 //   - a caught-up follower is promoted while there are fewer voters than the largest odd number that voters and standing
-//     members allow, or while one of the voters is dead or has taken a role without a vote;
+//     members allow, or while one of the voters is dead, has taken a role without a vote or wants none;
 //   - such a voter stays one until that made the number even, and is then demoted, if the rest is a healthy majority;
 //   - one that came back after its successor was promoted makes the number even too: then the last one goes that does not lead;
 //   - who is to be forgotten goes: a follower at once, a voter when there is no successor for it and the rest is a healthy
@@ -71,7 +75,7 @@ func planVoters(config []server, standing []standingNode, voters, followers int)
 	}
 	var next *standingNode // who would follow
 	for i, n := range standing {
-		if _, known := p.in[n.id()]; next == nil && n.votes && !known && !p.taken[n.node] {
+		if _, known := p.in[n.id()]; next == nil && n.electable() && !known && !p.taken[n.node] {
 			next = &standing[i]
 		}
 	}
@@ -103,7 +107,7 @@ type plan struct {
 	nonvoters  int
 	voting     []server
 	dead       int      // voters that do not stand
-	unfit      []server // voters that do not stand, then those whose role does not vote
+	unfit      []server // voters that do not stand, then those whose role does not vote, or who want no vote
 	gone       []server // non-voters that do not stand
 	successors []server // non-voters that stand and may vote, in the order of standing
 }
@@ -124,7 +128,7 @@ func newPlan(config []server, standing []standingNode) *plan {
 			p.gone = append(p.gone, s)
 		case s.voter && !stands:
 			p.unfit = append(p.unfit, s)
-		case s.voter && !n.votes:
+		case s.voter && !n.electable():
 			voteless = append(voteless, s)
 		}
 		if s.voter {
@@ -136,7 +140,7 @@ func newPlan(config []server, standing []standingNode) *plan {
 	p.dead = len(p.unfit)
 	p.unfit = append(p.unfit, voteless...)
 	for _, n := range standing {
-		if s, known := p.in[n.id()]; known && !s.voter && n.votes {
+		if s, known := p.in[n.id()]; known && !s.voter && n.electable() {
 			p.successors = append(p.successors, s)
 		}
 	}
@@ -153,7 +157,7 @@ func (p *plan) healthy() int { return len(p.voting) - p.dead }
 // eligible counts the standing members that may vote.
 func (p *plan) eligible() (n int) {
 	for _, s := range p.standing {
-		if s.votes {
+		if s.electable() {
 			n++
 		}
 	}

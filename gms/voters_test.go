@@ -9,7 +9,8 @@ import (
 )
 
 // Notation: "a b* c!" is a configuration of voters a and c and the follower b; c is dead. "d+" stands, caught up, but is
-// not in the configuration; "b~" stands and is behind; "b?" has a role without a vote; "c!x" is to be forgotten; "a^" leads.
+// not in the configuration; "b~" stands and is behind; "b?" has a role without a vote; "c!x" is to be forgotten; "a^" leads;
+// "a-" wants no vote.
 func parseGroup(text string) (config []server, standing []standingNode) {
 	for _, f := range strings.Fields(text) {
 		name := f[:1]
@@ -17,7 +18,7 @@ func parseGroup(text string) (config []server, standing []standingNode) {
 			config = append(config, server{node: name, home: "h", voter: !strings.Contains(f, "*"), goes: strings.Contains(f, "x")})
 		}
 		if !strings.Contains(f, "!") {
-			standing = append(standing, standingNode{node: name, home: "h", votes: !strings.Contains(f, "?"), caughtUp: !strings.Contains(f, "~"), leads: strings.Contains(f, "^")})
+			standing = append(standing, standingNode{node: name, home: "h", votes: !strings.Contains(f, "?"), declines: strings.Contains(f, "-"), caughtUp: !strings.Contains(f, "~"), leads: strings.Contains(f, "^")})
 		}
 	}
 	return config, standing
@@ -56,6 +57,15 @@ func TestPlanVoters(t *testing.T) {
 		{"a? b c", ""},
 		{"a b! c? d", "demote b"},
 		{"a? b!", ""},
+		{"a^-", ""}, // who else?
+		{"a^- b*", "promote b"},
+		{"a^- b", "demote a"},
+		{"a- b c", ""}, // two voters would be worse
+		{"a- b c d*", "promote d"},
+		{"a- b c d", "demote a"},
+		{"a b-*", ""}, // it goes on as a follower
+		{"a b-+", ""},
+		{"a b c! d-*", ""},
 		{"a b c!x", "remove c"},
 		{"a b c!x d*", "promote d"},
 		{"a b c!x d~*", ""}, // its successor comes first

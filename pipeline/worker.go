@@ -32,6 +32,9 @@ type Worker struct {
 	waiting map[string]context.CancelFunc // adopted tasks without a place yet: has one go on without
 	due     map[string]dueAt              // tasks that failed for a passing reason, or are stray: when this node may try again
 	stopped chan struct{}
+
+	patience    context.Context // ends when Stop is to wait for nothing any more
+	endPatience context.CancelFunc
 }
 
 // dueAt is when a task may be tried again after the attempt of a token.
@@ -60,6 +63,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 		running: map[string]context.CancelCauseFunc{}, waiting: map[string]context.CancelFunc{}, due: map[string]dueAt{},
 		stopped: make(chan struct{}),
 	}
+	w.patience, w.endPatience = context.WithCancel(context.Background())
 	for _, t := range taskTypes() {
 		r, err := component.New(w.component(t))
 		if err != nil {
@@ -189,9 +193,13 @@ func (w *Worker) Stop() {
 	<-w.stopped
 }
 
+// Hurry ends the grace of a Stop that is under way, or to come: what still runs is reverted and planned again at once. It
+// may be called more than once, and does not block.
+func (w *Worker) Hurry() { w.endPatience() }
+
 func (w *Worker) shutDown() {
 	w.endLoop()
-	grace, cancel := context.WithTimeout(context.Background(), w.cfg.StopGrace)
+	grace, cancel := context.WithTimeout(w.patience, w.cfg.StopGrace)
 	w.eachRunner(func(r *component.Runner) error { return r.Drain(grace) })
 	cancel()
 	clean, cancel := context.WithTimeout(context.Background(), w.cfg.CleanupWithin)

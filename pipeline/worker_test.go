@@ -70,6 +70,31 @@ func TestStopPlansAgain(t *testing.T) {
 	})
 }
 
+// Who is told to hurry waits for no grace, whenever it is told: what runs is planned again at once.
+func TestHurriedStopPlansAgain(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.server.set("shop", patternOf(3<<20))
+		hook, reached, _ := blockAt(2 << 20)
+		r.server.onWrite = hook
+		n := r.start("n1", func(c *Config) { c.StopGrace = time.Hour; c.Catalog.Chain = nil }, nil)
+		id := r.backup("all").ID
+		<-reached
+		began := time.Now()
+		time.AfterFunc(3*time.Second, n.w.Hurry)
+		n.w.Stop()
+		if took := time.Since(began); took != 3*time.Second {
+			r.Errorf("stop took %s, and was hurried after 3 s", took)
+		}
+		n.w.Hurry()
+		row, err := r.led.Task(r.Context(), id)
+		r.must(err)
+		if row.State != ledger.Planned || row.Attempt != 0 || row.Error != "" {
+			r.Errorf("row after stop: %+v", row)
+		}
+		r.wantNoClaims()
+	})
+}
+
 func TestStopWaitsForWhatEnds(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.server.set("shop", patternOf(5<<20))

@@ -14,8 +14,12 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
+
+// authorityOf and the group's name are what an authority's certificate calls itself.
+const authorityOf = "fencepost authority of "
 
 // backdate is how much slower another machine's clock may be without refusing a fresh certificate.
 const backdate = time.Hour
@@ -39,7 +43,7 @@ func NewAuthority(group string, valid time.Duration) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the authority's key: %w", err)
 	}
-	template, err := newTemplate("fencepost authority of "+group, valid)
+	template, err := newTemplate(authorityOf+group, valid)
 	if err != nil {
 		return nil, err
 	}
@@ -52,24 +56,43 @@ func NewAuthority(group string, valid time.Duration) (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
-// ReadAuthority takes an authority's certificate and key, as Certificate and Key gave them. Errors: not PEM, not an
-// authority's certificate, or a key that does not fit it.
+// ReadAuthority takes an authority's certificate and key, as Certificate and Key gave them. Of several certificates, as while
+// one authority replaces another, it is the one that the key fits. Errors: not PEM, not an authority's certificate, or a key
+// that fits none.
 func ReadAuthority(certificate, key []byte) (*Authority, error) {
 	list, err := parseAll(certificate)
 	if err != nil {
 		return nil, fmt.Errorf("read the authority's certificate: %w", err)
 	}
-	if len(list) != 1 || !list[0].IsCA {
-		return nil, errors.New("read the authority's certificate: want one, and one that may sign others")
-	}
 	signer, err := parseKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("read the authority's key: %w", err)
 	}
-	if !samePublic(list[0].PublicKey, signer) {
-		return nil, errors.New("the authority's key does not belong to its certificate")
+	for _, cert := range list {
+		if samePublic(cert.PublicKey, signer) {
+			if !cert.IsCA {
+				return nil, errors.New("read the authority's certificate: it is one that may not sign others")
+			}
+			return &Authority{cert: cert, key: signer}, nil
+		}
 	}
-	return &Authority{cert: list[0], key: signer}, nil
+	return nil, ErrOtherKey
+}
+
+// Group is the group whose certificates the authority signs, as its own certificate says.
+func (a *Authority) Group() string { return strings.TrimPrefix(a.cert.Subject.CommonName, authorityOf) }
+
+// Until is when the authority expires, and with it all that it has signed.
+func (a *Authority) Until() time.Time { return a.cert.NotAfter }
+
+// Signed tells whether the first certificate of a text is one that this authority has signed, whatever its time. The error is
+// one of reading it.
+func (a *Authority) Signed(certificate []byte) (bool, error) {
+	list, err := parseAll(certificate)
+	if err != nil {
+		return false, fmt.Errorf("read the certificate: %w", err)
+	}
+	return list[0].CheckSignatureFrom(a.cert) == nil, nil
 }
 
 // Certificate is the authority's certificate as PEM: every node has it.
@@ -98,6 +121,11 @@ func (a *Authority) Issue(n Name, valid time.Duration, hosts ...string) (Pair, e
 // authority's. The key stays, so that a node never finds a certificate and a key that do not fit together. Errors: no
 // certificate, or not one of this authority.
 func (a *Authority) Renew(certificate []byte, valid time.Duration) ([]byte, error) {
+	return a.Succeed(a, certificate, valid)
+}
+
+// Succeed is Renew for a certificate of another authority, which this one takes the place of. Errors as there.
+func (a *Authority) Succeed(former *Authority, certificate []byte, valid time.Duration) ([]byte, error) {
 	list, err := parseAll(certificate)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate: %w", err)
@@ -107,7 +135,7 @@ func (a *Authority) Renew(certificate []byte, valid time.Duration) ([]byte, erro
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate: %w", err)
 	}
-	if err := old.CheckSignatureFrom(a.cert); err != nil {
+	if err := old.CheckSignatureFrom(former.cert); err != nil {
 		return nil, fmt.Errorf("renew the certificate of node %s: %w", n.Node, ErrStranger)
 	}
 	hosts := old.DNSNames

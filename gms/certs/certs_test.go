@@ -59,6 +59,7 @@ func TestEachReasonIsAnErrorOfItsOwn(t *testing.T) {
 			{"other node", ca, "shop", "n2", 0, ErrOtherName, "for node n1, not n2"},
 			{"too early", ca, "shop", "n1", -day, ErrExpired, "valid from"},
 			{"expired", ca, "shop", "n1", 11 * day, ErrExpired, "2000-01-11"},
+			{"expired, of another authority", other, "shop", "n1", 11 * day, ErrStranger, "fencepost://shop/n1"},
 			{"the authority's expired", ca, "shop", "n1", 101 * day, ErrExpired, "fencepost://shop/n1"},
 		} {
 			m, err := load([3][]byte{pair.Certificate, pair.Key, c.ca.Certificate()})

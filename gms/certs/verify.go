@@ -15,6 +15,8 @@ var (
 	ErrStranger = errors.New("certificate is of another authority")
 	// ErrOtherName: it is for another node or another group.
 	ErrOtherName = errors.New("certificate is for somebody else")
+	// ErrOtherKey: the key of an authority fits none of its certificates.
+	ErrOtherKey = errors.New("the authority's key does not belong to its certificate")
 	// ErrNone: it is not a node's certificate, or there is none.
 	ErrNone = errors.New("no certificate of a node")
 )
@@ -30,22 +32,26 @@ func Verify(chain []*x509.Certificate, roots *x509.CertPool, want Name, now time
 	if err != nil {
 		return Name{}, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	switch {
-	case now.After(leaf.NotAfter):
-		return name, fmt.Errorf("%w: that of %s, on %s", ErrExpired, name, date(leaf.NotAfter))
-	case now.Before(leaf.NotBefore):
-		return name, fmt.Errorf("%w: that of %s is valid from %s on: is the clock right?", ErrExpired, name, date(leaf.NotBefore))
-	}
 	between := x509.NewCertPool()
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
+	signed := func(at time.Time) error {
+		_, err := leaf.Verify(x509.VerifyOptions{
+			Roots: roots, Intermediates: between, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		})
+		return err
+	}
+	switch { // anybody may write an expired certificate with any name: it must be the authority's to be called expired
+	case now.After(leaf.NotAfter) && signed(leaf.NotAfter) == nil:
+		return name, fmt.Errorf("%w: that of %s, on %s", ErrExpired, name, date(leaf.NotAfter))
+	case now.Before(leaf.NotBefore) && signed(leaf.NotBefore) == nil:
+		return name, fmt.Errorf("%w: that of %s is valid from %s on: is the clock right?", ErrExpired, name, date(leaf.NotBefore))
+	}
+	err = signed(now)
 	var invalid x509.CertificateInvalidError
 	switch {
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != leaf:
 		return name, fmt.Errorf("%w: that of the authority of %s, on %s", ErrExpired, name, date(invalid.Cert.NotAfter))
 	case err != nil:
 		return name, fmt.Errorf("%w: that of %s", ErrStranger, name)

@@ -48,6 +48,10 @@ type Drains interface {
 	// DrainNode notes the wish durably; it does not wait for the node.
 	DrainNode(ctx context.Context, n api.NodeName) (api.Drain, error)
 	UndrainNode(ctx context.Context, n api.NodeName) (api.Drain, error)
+	// Removal is how far a node is on its way out for good; CodeNotFound for a node that the group does not know, any more.
+	Removal(ctx context.Context, node string) (api.Removal, error)
+	// RemoveNode notes the wish durably; it does not wait for the node.
+	RemoveNode(ctx context.Context, n api.NodeName) (api.Removal, error)
 	MayRestart(ctx context.Context, node string) (api.MayRestart, error)
 }
 

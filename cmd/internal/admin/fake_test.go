@@ -239,6 +239,16 @@ func (f *fake) DrainNode(_ context.Context, n api.NodeName) (api.Drain, error) {
 	return api.Drain{Node: n.Node, State: api.DrainBusy, Tasks: []api.DrainTask{}}, f.err
 }
 
+func (f *fake) Removal(_ context.Context, node string) (api.Removal, error) {
+	return api.Removal{Node: node, State: api.RemovalNone, Drain: api.Drain{Node: node, Tasks: []api.DrainTask{}}, Storages: []api.BoundStorage{{Name: "disk", Backups: 2, Only: 1}}}, f.err
+}
+
+func (f *fake) RemoveNode(ctx context.Context, n api.NodeName) (api.Removal, error) {
+	r, err := f.Removal(ctx, n.Node)
+	r.State = api.RemovalDraining
+	return r, err
+}
+
 func (f *fake) UndrainNode(_ context.Context, n api.NodeName) (api.Drain, error) {
 	return api.Drain{Node: n.Node, State: api.DrainNone, Tasks: []api.DrainTask{}}, f.err
 }
@@ -321,6 +331,10 @@ func (f *fake) Keyring(context.Context) (api.Keyring, error) { return api.Keyrin
 
 func (f *fake) AddGossipKey(_ context.Context, k api.AddKey) (api.Keyring, error) {
 	return api.Keyring{Version: uint64(len(k.Key))}, f.err
+}
+
+func (f *fake) Rekey(ctx context.Context) (api.Keyring, error) {
+	return f.UseGossipKey(ctx, api.KeyName{Fingerprint: "ab"})
 }
 
 func (f *fake) UseGossipKey(_ context.Context, k api.KeyName) (api.Keyring, error) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
@@ -97,7 +98,7 @@ type handler struct {
 
 func (h *handler) members(r *http.Request) ([]api.Member, error) {
 	v, err := h.Members.View(r.Context())
-	return v.Members, err
+	return slices.Concat(v.Members, v.Refused), err
 }
 
 func (h *handler) tasks(r *http.Request) ([]api.Task, error) {

@@ -11,6 +11,8 @@ import (
 type Keyring interface {
 	Keyring(ctx context.Context) (api.Keyring, error)
 	AddGossipKey(ctx context.Context, k api.AddKey) (api.Keyring, error)
+	// Rekey replaces all keys by one that is drawn; CodeConflict while a node does not take part, and then nothing is changed.
+	Rekey(ctx context.Context) (api.Keyring, error)
 	UseGossipKey(ctx context.Context, k api.KeyName) (api.Keyring, error)
 	RemoveGossipKey(ctx context.Context, k api.KeyName) (api.Keyring, error)
 }
@@ -20,6 +22,10 @@ func (h *handler) addKey(r *http.Request, want api.AddKey) (api.Keyring, error) 
 		return api.Keyring{}, &api.Error{Code: api.CodeUsage, Message: "the request wants a key to be drawn and brings one, or neither"}
 	}
 	return h.Keyring.AddGossipKey(r.Context(), want)
+}
+
+func (h *handler) rekey(r *http.Request, _ struct{}) (api.Keyring, error) {
+	return h.Keyring.Rekey(r.Context())
 }
 
 func (h *handler) useKey(r *http.Request, want api.KeyName) (api.Keyring, error) {

@@ -21,7 +21,7 @@ func (h *handler) ofGroup() []Route {
 		get(h, api.PathStatus, "status.read", "How the node that answers is doing.", func(r *http.Request) (api.Status, error) { return h.Members.Status(r.Context()) }),
 		get(h, api.PathOverview, "overview.read", "How the group is, and what needs a person.", func(r *http.Request) (api.Overview, error) { return h.Members.Overview(r.Context()) }),
 		get(h, api.PathView, "view.read", "The agreed list of members.", func(r *http.Request) (api.View, error) { return h.Members.View(r.Context()) }),
-		get(h, api.PathMembers, "members.read", "The members of the present view.", h.members),
+		get(h, api.PathMembers, "members.read", "The members of the present view, and nodes whose certificates keep them out.", h.members),
 		get(h, api.PathFences, "fences.read", "Open recoveries, and fences raised on purpose.", func(r *http.Request) ([]api.Fence, error) { return h.Recoveries.Fences(r.Context()) }),
 		get(h, api.PathRecoveries, "recoveries.read", "Open and lately ended recoveries, newest first.", func(r *http.Request) ([]api.Recovery, error) { return h.Recoveries.Recoveries(r.Context()) }),
 		post(h, api.RoleOperator, api.PathRecoveries+"/retry", "recovery.retry", "Let everybody try a parked recovery again.", h.retryRecovery),
@@ -124,6 +124,7 @@ func (h *handler) ofKeyring() []Route {
 	return []Route{
 		get(h, api.PathKeyring, "keyring.read", "The gossip keys of all nodes, by fingerprint.", func(r *http.Request) (api.Keyring, error) { return h.Keyring.Keyring(r.Context()) }).by(api.RoleAdmin),
 		post(h, api.RoleAdmin, api.PathKeyring, "keyring.add", "Give all nodes a key.", h.addKey),
+		post(h, api.RoleAdmin, api.PathKeyring+"/rekey", "keyring.rekey", "Replace all gossip keys by a new one.", h.rekey),
 		post(h, api.RoleAdmin, api.PathKeyring+"/use", "keyring.use", "Have all nodes encrypt with a key.", h.useKey),
 		post(h, api.RoleAdmin, api.PathKeyring+"/remove", "keyring.remove", "Take a key away from all nodes.", h.removeKey),
 	}

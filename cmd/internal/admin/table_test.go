@@ -84,6 +84,7 @@ var bodies = map[string]string{
 	"fence.lower":      `{"component":"backup","node":"n2","token":7}`,
 	"node.drain":       `{"node":"n3"}`,
 	"node.undrain":     `{"node":"n3"}`,
+	"node.remove":      `{"node":"n3"}`,
 	"node.forget":      `{"node":"n3"}`,
 	"node.replace":     `{"node":"n3"}`,
 	"group.rebase":     `{"why":"rolled back"}`,

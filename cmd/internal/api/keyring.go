@@ -58,6 +58,11 @@ func (c *Client) AddGossipKey(ctx context.Context, k AddKey) (Keyring, error) {
 	return post[Keyring](ctx, c, PathKeyring, k)
 }
 
+// Rekey replaces the gossip keys of all nodes by one that the daemon draws.
+func (c *Client) Rekey(ctx context.Context) (Keyring, error) {
+	return post[Keyring](ctx, c, PathKeyring+"/rekey", struct{}{})
+}
+
 // UseGossipKey has all nodes encrypt with a key.
 func (c *Client) UseGossipKey(ctx context.Context, k KeyName) (Keyring, error) {
 	return post[Keyring](ctx, c, PathKeyring+"/use", k)

@@ -14,6 +14,8 @@ type Status struct {
 	State   string `json:"state"`   // starting, joining, waiting for the ledger, waiting at the fence, ready, stopping
 	Lease   string `json:"lease"`   // held, suspect, expired
 	Ready   bool   `json:"ready"`
+	// CertificateUntil is when the node's certificate expires; none without certificates.
+	CertificateUntil *time.Time `json:"certificate_until,omitempty"`
 	// Problems are what an operator should know, one sentence each; empty when all is well.
 	Problems []string `json:"problems"`
 }
@@ -24,7 +26,7 @@ type Member struct {
 	Run         string     `json:"run"`
 	Epoch       uint64     `json:"epoch"` // position at which the run was opened
 	Role        string     `json:"role"`  // core, spectator, watchdog, witness
-	State       string     `json:"state"` // joined, ready, suspected, draining, drained, stopping
+	State       string     `json:"state"` // joined, ready, suspected, draining, drained, stopping; refused: no member, its certificate does not count
 	Ready       bool       `json:"ready"`
 	Suspected   bool       `json:"suspected"`
 	Leader      bool       `json:"leader"`
@@ -37,7 +39,11 @@ type Member struct {
 	Version     string     `json:"version"`             // of its program
 	Protocol    uint32     `json:"protocol"`            // newest that its program reads
 	JoinedAt    *time.Time `json:"joined_at,omitempty"` // when this member saw it join, by its own clock
+	Problem     string     `json:"problem,omitempty"`   // why the member that answers cannot speak with it
 }
+
+// MemberRefused is the state of a node that comes, or is dialled, and whose certificate does not count.
+const MemberRefused = "refused"
 
 // States of a node that an operator has decided about.
 const (
@@ -56,6 +62,8 @@ type View struct {
 	Version uint64   `json:"version"`
 	Members []Member `json:"members"` // in the order in which their runs were opened
 	Leader  string   `json:"leader"`
+	// Refused are nodes that would be members if their certificates counted, as the member that answers has met them.
+	Refused []Member `json:"refused,omitempty"`
 	// Stale is true when no majority confirmed the view: it may be an old one.
 	Stale bool `json:"stale"`
 }

@@ -19,7 +19,9 @@ import (
 
 const abilitiesFormat = 1
 
-func abilitiesKey(node string) gms.Key { return gms.Key{Component: "abilities", Key: node} }
+const abilitiesComponent = "abilities"
+
+func abilitiesKey(node string) gms.Key { return gms.Key{Component: abilitiesComponent, Key: node} }
 
 // abilitiesRecord is what the group keeps of a node.
 type abilitiesRecord struct {

@@ -69,9 +69,13 @@ type App struct {
 	cleanups []cleanup
 	cancel   context.CancelFunc
 	done     chan struct{}
+	over     sync.Once // closes done
 	joining  sync.WaitGroup
 	stopOnce sync.Once
 	stopErr  error
+
+	patience    context.Context // ends when Stop is to wait for no work any more
+	endPatience context.CancelFunc
 }
 
 // New checks that the configuration fits together. It opens nothing.
@@ -82,6 +86,7 @@ func New(cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 // newBelow makes the node of a warden, nil for none: the warden may bury its first run, and each later one that it is told of.
 func newBelow(child *warden.Child, cfg configs.Config, version string, log *slog.Logger) (*App, error) {
 	a := &App{cfg: cfg, version: version, log: log, state: "starting", times: newTimes(), clock: newGroupClock(wall), done: make(chan struct{})}
+	a.patience, a.endPatience = context.WithCancel(context.Background())
 	a.router = signals.NewRouter(signals.Options{Logger: log})
 	a.seen = overview.NewKeeper(time.Second, a.look)
 	if err := a.newMetrics(); err != nil {
@@ -186,6 +191,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.joining.Go(func() { a.watch(run) })
 	a.joining.Go(func() { a.lookAfter(run) })
 	a.joining.Go(func() { a.keepDrained(run) })
+	a.joining.Go(func() { a.forgetRemoved(run) })
 	a.joining.Go(func() { a.tellAlarms(run) })
 	a.joining.Go(func() { a.countRecoveries(run) })
 	a.joining.Go(func() { a.copyTrail(run) })
@@ -230,7 +236,11 @@ func (a *App) join(ctx context.Context) error {
 	if err := b.worker.Start(lasting); err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
-	a.onStop("worker", func(context.Context) error { w.worker.Stop(); return nil })
+	a.onStop("worker", func(context.Context) error {
+		defer context.AfterFunc(a.patience, w.worker.Hurry)()
+		w.worker.Stop()
+		return nil
+	})
 	for _, c := range a.components() {
 		act := b.FreeOrphans
 		switch {

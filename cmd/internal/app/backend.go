@@ -65,7 +65,7 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	standing, _ := g.Standing()
 	s := api.Status{
 		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Leader: g.Leader(), Version: p.a.version, View: g.View().Version,
-		State: p.a.stateNow(), Lease: standing.String(), Ready: p.a.stateNow() == "ready",
+		State: p.a.stateNow(), Lease: standing.String(), Ready: p.a.stateNow() == "ready", CertificateUntil: p.a.certificateUntil(),
 	}
 	s.Problems = overview.Judge(p.a.facts(s)).Problems
 	return s, nil
@@ -82,14 +82,15 @@ func (p people) View(ctx context.Context) (api.View, error) {
 func (p people) view() api.View {
 	g := p.a.group
 	_, self := g.Self()
-	v := api.View{Version: g.View().Version, Leader: g.Leader(), Members: []api.Member{}}
+	v, distrusted := api.View{Version: g.View().Version, Leader: g.Leader(), Members: []api.Member{}}, p.a.distrusted()
 	for _, m := range g.Members() {
 		v.Members = append(v.Members, api.Member{
 			Node: m.Node, Run: m.Run, Epoch: m.Epoch, Role: string(m.Role), State: p.a.memberState(m), Ready: m.Ready, Suspected: m.Suspected,
 			Leader: m.Leader, Voter: m.Voter, Fed: m.Fed, Self: m.Run == self, GossipAddr: m.Gossip, ClusterAddr: m.Cluster, Components: m.Components,
-			JoinedAt: p.a.times.of(joined(m.Run)), Version: string(m.Details[versionDetail]), Protocol: m.Protocol,
+			JoinedAt: p.a.times.of(joined(m.Run)), Version: string(m.Details[versionDetail]), Protocol: m.Protocol, Problem: distrusted[m.Node],
 		})
 	}
+	v.Refused = refused(v.Members, distrusted)
 	return v
 }
 

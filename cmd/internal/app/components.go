@@ -138,7 +138,7 @@ func (a *App) startItemComponents(ctx context.Context, w *work, b *bridge) error
 			own = append(own, r)
 		}
 		a.onStop("component "+c.name, func(ctx context.Context) error {
-			grace, cancel := context.WithTimeout(ctx, a.cfg.Stop.Grace)
+			grace, cancel := a.grace(ctx)
 			defer cancel()
 			if r.Drain(grace) == nil {
 				return nil

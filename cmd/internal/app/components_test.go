@@ -140,7 +140,8 @@ func TestClaimsByHand(t *testing.T) {
 }
 
 // Three nodes, one of whose clocks is an hour ahead: the schedule makes what is due by the others' clocks, and
-// nothing of the hour that has not come; no node does it twice.
+// nothing of the hour that has not come; no node does it twice. The others name the node, and nothing is pruned early: a
+// deletion that can be undone for half an hour is not begun by the node for which that is over.
 func TestScheduleUnderAWrongClock(t *testing.T) {
 	base := config(t)
 	var nodes []*App
@@ -196,5 +197,25 @@ func TestScheduleUnderAWrongClock(t *testing.T) {
 	tasks, err := wrong.work.ledger.Tasks(t.Context(), ledger.TaskFilter{})
 	if err != nil || len(tasks) > 2 {
 		t.Errorf("%d tasks in less than two minutes, %v", len(tasks), err)
+	}
+	until(t, nodes[0], "n1 names the node whose clock is wrong", func() bool {
+		return slices.ContainsFunc(nodes[0].othersAlarms(), func(x api.Alarm) bool {
+			return x.Kind == "clock" && x.From == "n3" && strings.Contains(x.Text, "ahead of the group's")
+		})
+	})
+	undoable := ledger.Task{ID: "d1", Type: ledger.Delete, RunType: ledger.Internal, State: ledger.Planned, Created: time.Now().UTC(), MaxAttempts: 3,
+		OnFailure: "rerun", Backup: "b1", Database: "shop", Storages: []string{"a"}, Flight: "backup/b1", NotBefore: time.Now().Add(30 * time.Minute).UTC()}
+	if err := wrong.work.ledger.Plan(t.Context(), undoable); err != nil {
+		t.Fatal(err)
+	}
+	until(t, wrong, "the wrong node has looked for deletions", func() bool { // another one may have the poll lock
+		tick := wrong.work.runners["delete"].RunOnce(t.Context())
+		if tick.Claimed > 0 {
+			t.Fatalf("it has begun one: %+v", tick)
+		}
+		return tick.Err == nil
+	})
+	if task, err := wrong.work.ledger.Task(t.Context(), "d1"); err != nil || task.State != ledger.Planned || task.Attempt != 0 {
+		t.Errorf("a deletion that can be undone: %+v, %v", task, err)
 	}
 }

@@ -126,6 +126,9 @@ func serve(a *App, r *reloader, child *warden.Child) (err error) {
 	defer cancel()
 	go func() { // ends with the process
 		<-told
+		a.log.Warn("app: told to stop again: what still runs is ended, and planned anew; a third time ends the process at once")
+		a.Hurry()
+		<-told
 		os.Exit(1)
 	}()
 	return errors.Join(a.Err(), a.Stop(ctx))

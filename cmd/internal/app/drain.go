@@ -37,10 +37,11 @@ const (
 
 func drainKey(node string) gms.Key { return gms.Key{Component: drainComponent, Key: node} }
 
-// drainRecord is who had a node drained, for people.
+// drainRecord is who had a node drained, for people, and what comes then.
 type drainRecord struct {
-	By    string    `json:"by"`
-	Since time.Time `json:"since"`
+	By     string    `json:"by"`
+	Since  time.Time `json:"since"`
+	Leaves bool      `json:"leaves,omitempty"` // for good, once it is idle: see removal.go
 }
 
 // drainOf is the wish that a node be drained, as this node knows it. It reads memory only.
@@ -89,7 +90,11 @@ func (a *App) keepDrained(ctx context.Context) {
 
 // look takes the next step; true when there is more to do, and nothing of the group tells when.
 func (d *drainer) look(ctx context.Context) (more bool) {
-	_, version, wanted := d.drainOf(d.cfg.Node)
+	wish, version, wanted := d.drainOf(d.cfg.Node)
+	if err := d.decline(ctx, wish.Leaves); err != nil {
+		d.log.DebugContext(ctx, "app: the group does not know yet whether this node wants a vote", "error", err)
+		return true
+	}
 	if !wanted {
 		if d.was {
 			d.wakeRunners()
@@ -108,6 +113,13 @@ func (d *drainer) look(ctx context.Context) (more bool) {
 		return true
 	}
 	if saysDrained(m, version) {
+		switch {
+		case wish.Leaves && !d.missable():
+			return true
+		case wish.Leaves:
+			d.log.WarnContext(ctx, "app: leaves the group for good, as an operator has asked", "operator", wish.By)
+			d.retire()
+		}
 		return false
 	}
 	if err := d.group.SetDetail(ctx, drainedDetail, strconv.AppendUint(nil, version, 10)); err != nil {
@@ -115,7 +127,7 @@ func (d *drainer) look(ctx context.Context) (more bool) {
 		return true
 	}
 	d.log.InfoContext(ctx, "app: drained")
-	return false
+	return wish.Leaves
 }
 
 // saysDrained tells whether a run has said that it does nothing any more, since the entry of that version.
@@ -218,18 +230,29 @@ func (a *App) sayStopping(ctx context.Context) {
 	}
 }
 
-// setDrain writes the wish down, or takes it back.
-func (a *App) setDrain(ctx context.Context, node string, on bool, by string) error {
-	txn := gms.Txn{Deletes: []gms.Key{drainKey(node)}}
-	if on {
-		value, err := json.Marshal(drainRecord{By: by, Since: a.clock.Now().UTC().Truncate(time.Second)})
-		if err != nil {
-			return err
-		}
-		txn = gms.Txn{Conditions: []gms.Condition{gms.VersionIs(drainKey(node), 0)}, Puts: []gms.Put{{Key: drainKey(node), Value: value}}}
+// wishDrain writes the wish down. One that is there stays, unless the new one is that the node leaves.
+func (a *App) wishDrain(ctx context.Context, node string, r drainRecord) error {
+	r.Since = a.clock.Now().UTC().Truncate(time.Second)
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
 	}
-	if _, err := a.group.Cache().Commit(ctx, txn); err != nil && (!on || !isConflict(err)) { // it is wanted already
+	txn := gms.Txn{Puts: []gms.Put{{Key: drainKey(node), Value: value}}}
+	if !r.Leaves {
+		txn.Conditions = []gms.Condition{gms.VersionIs(drainKey(node), 0)}
+	} else if old, _, _ := a.drainOf(node); old.Leaves {
+		return nil
+	}
+	if _, err := a.group.Cache().Commit(ctx, txn); err != nil && (r.Leaves || !isConflict(err)) {
 		return fmt.Errorf("drain %s: %w", node, err)
+	}
+	return nil
+}
+
+// takeDrainBack lets the node work again.
+func (a *App) takeDrainBack(ctx context.Context, node string) error {
+	if _, err := a.group.Cache().Commit(ctx, gms.Txn{Deletes: []gms.Key{drainKey(node)}}); err != nil {
+		return fmt.Errorf("let %s work again: %w", node, err)
 	}
 	return nil
 }

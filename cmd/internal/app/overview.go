@@ -29,12 +29,12 @@ func (a *App) look(ctx context.Context) api.Overview {
 	standing, _ := g.Standing()
 	f := a.facts(api.Status{
 		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Leader: g.Leader(), Version: a.version, View: g.View().Version,
-		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready",
+		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready", CertificateUntil: a.certificateUntil(),
 	})
 	f.View.Stale, f.Upgrade = stale, a.upgradeNow()
 	f.Others = slices.Concat(a.othersAlarms(), a.notifyProblems(), a.settingsAlarms(), a.approvalAlarms())
 	if warnings, err := offline.CheckSecurity(&a.cfg, f.Now); err != nil {
-		f.Certificate = err.Error()
+		f.Certificate, f.Uncertified = err.Error(), true
 	} else if len(warnings) > 0 {
 		f.Certificate = warnings[0]
 	}
@@ -56,6 +56,7 @@ func (a *App) facts(s api.Status) overview.Facts {
 		Now: a.clock.Now().UTC(), Status: s, View: people{a}.view(), NodeProblem: a.Err(), Waits: a.waitsFor(), ClockOff: a.clock.problem(), Uncopied: a.copyProblem(),
 		GroupAlarms: a.group.Health().Alarms, Fences: people{a}.fences(), Storages: a.shelvesNow(),
 	}
+	f.Distrusted = a.distrusted()
 	for _, sv := range a.group.Servers() {
 		if sv.Voter {
 			f.Voters = append(f.Voters, sv.Node)

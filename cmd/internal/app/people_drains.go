@@ -21,22 +21,25 @@ func (p people) Drain(ctx context.Context, node string) (api.Drain, error) {
 
 // DrainNode implements admin.Drains.
 func (p people) DrainNode(ctx context.Context, want api.NodeName) (api.Drain, error) {
-	return p.setDrain(ctx, want.Node, true)
+	return p.decideDrain(ctx, want.Node, func(ctx context.Context) error {
+		return p.a.wishDrain(ctx, want.Node, drainRecord{By: (jobs(p)).asker(ctx)})
+	})
 }
 
 // UndrainNode implements admin.Drains.
 func (p people) UndrainNode(ctx context.Context, want api.NodeName) (api.Drain, error) {
-	return p.setDrain(ctx, want.Node, false)
+	return p.decideDrain(ctx, want.Node, func(ctx context.Context) error { return p.a.takeDrainBack(ctx, want.Node) })
 }
 
-func (p people) setDrain(ctx context.Context, node string, on bool) (api.Drain, error) {
+func (p people) decideDrain(ctx context.Context, node string, decide func(context.Context) error) (api.Drain, error) {
 	if err := p.knows(node); err != nil {
 		return api.Drain{}, err
 	}
-	p.a.log.Info("app: an operator decides whether a node works", "node", node, "drained", on)
-	if err := p.a.setDrain(ctx, node, on, (jobs(p)).asker(ctx)); err != nil {
+	if err := decide(ctx); err != nil {
 		return api.Drain{}, err
 	}
+	_, _, wanted := p.a.drainOf(node)
+	p.a.log.Info("app: an operator has decided whether a node works", "node", node, "drained", wanted)
 	if err := p.a.group.Sync(ctx); err != nil { // that this node knows it too
 		return api.Drain{}, err
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"strings"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/cmd/internal/offline"
@@ -22,6 +23,44 @@ func (p people) AddGossipKey(ctx context.Context, k api.AddKey) (api.Keyring, er
 		}
 	}
 	return keyringOf(p.a.group.KeyringAdd(ctx, k.Key))
+}
+
+// Rekey implements admin.Keyring. The old keys go last: who is cut off in between finds the way back by any of them.
+func (p people) Rekey(ctx context.Context) (api.Keyring, error) {
+	before, err := p.Keyring(ctx)
+	if err != nil || !before.Complete {
+		return before, orIncomplete(before, err)
+	}
+	now, err := p.AddGossipKey(ctx, api.AddKey{Generate: true})
+	if err != nil || !now.Complete {
+		return now, orIncomplete(now, err)
+	}
+	next := now.Keys[len(now.Keys)-1].Fingerprint
+	now, err = p.UseGossipKey(ctx, api.KeyName{Fingerprint: next})
+	if err != nil || !now.Complete {
+		return now, orIncomplete(now, err)
+	}
+	for _, k := range before.Keys {
+		if now, err = p.RemoveGossipKey(ctx, api.KeyName{Fingerprint: k.Fingerprint}); err != nil {
+			return now, err
+		}
+	}
+	return now, nil
+}
+
+// orIncomplete is err, or that some node has not got what all must have before the next step.
+func orIncomplete(k api.Keyring, err error) error {
+	if err != nil {
+		return err
+	}
+	var missed []string
+	for _, m := range k.Members {
+		if m.Version != k.Version || m.Problem != "" {
+			missed = append(missed, m.Node)
+		}
+	}
+	return &api.Error{Code: api.CodeConflict, Message: "not all nodes have the same gossip keys: " + strings.Join(missed, ", "),
+		Hint: "start what is down, or forget a node that does not come back, and try again; fencepost keyring list shows who has which"}
 }
 
 // UseGossipKey implements admin.Keyring.

@@ -12,10 +12,8 @@ func (p people) ForgetNode(ctx context.Context, want api.NodeName) (api.Node, er
 	if err := p.a.group.ForgetNode(ctx, want.Node); err != nil {
 		return api.Node{}, err
 	}
-	if _, _, drained := p.a.drainOf(want.Node); drained {
-		if err := p.a.setDrain(ctx, want.Node, false, ""); err != nil { // of the name; whoever comes under it shall work
-			p.a.log.Warn("app: a node that is forgotten stays drained", "node", want.Node, "error", err)
-		}
+	if err := p.a.forgetWords(ctx, want.Node); err != nil {
+		p.a.log.Warn("app: a node that is forgotten stays drained, if it was", "node", want.Node, "error", err)
 	}
 	return api.Node{Node: want.Node, State: api.NodeForgotten}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Done is closed when the app cannot go on; Err says why.
+// Done is closed when the app cannot go on; Err says why. It is nil for a node that leaves as it was asked to.
 func (a *App) Done() <-chan struct{} { return a.done }
 
 // Err is why the app cannot go on.
@@ -23,9 +23,12 @@ func (a *App) fail(err error) {
 	defer a.mu.Unlock()
 	if a.err == nil {
 		a.err = err
-		close(a.done)
 	}
+	a.over.Do(func() { close(a.done) })
 }
+
+// retire ends the app as planned: Done is closed, and Err stays nil unless something fails on the way down.
+func (a *App) retire() { a.over.Do(func() { close(a.done) }) }
 
 // Stop takes everything down in the reverse order of its coming up, at most until ctx ends for what can be hurried. It may
 // be called more than once.
@@ -38,6 +41,17 @@ func (a *App) Stop(ctx context.Context) error {
 		saying.Wait()
 	})
 	return a.stopErr
+}
+
+// Hurry has a Stop that is under way, or to come, wait for no work any more: what still runs is ended at once, and planned
+// again where it can be. It may be called more than once, and does not block.
+func (a *App) Hurry() { a.endPatience() }
+
+// grace is how long work may take to end by itself. The end of ctx, and Hurry, shorten it.
+func (a *App) grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.Stop.Grace)
+	forget := context.AfterFunc(a.patience, cancel)
+	return ctx, func() { forget(); cancel() }
 }
 
 // onStop names what is to be done on the way down.

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/pipeline/storage"
 	"github.com/fencepost/fencepost/pipeline/storage/local"
 	"github.com/fencepost/fencepost/pipeline/storage/mem"
@@ -140,5 +142,57 @@ func TestStorageTakenWhileTheNodeRuns(t *testing.T) {
 		if err := errors.Join(a.strangeStorages(), put("well/"+test.field)); err != nil {
 			t.Errorf("%s: %v", test.field, err)
 		}
+	}
+}
+
+// TestStorageUnmountedWhileTheNodeRuns: where its disk was there is an empty folder. That is an alarm, never an empty listing;
+// nothing is written into the folder, and when the disk is back so is the storage.
+func TestStorageUnmountedWhileTheNodeRuns(t *testing.T) {
+	c := config(t)
+	a, _ := start(t, c)
+	ready(t, a)
+	ctx, root := t.Context(), c.Storages[1].Path
+	b := a.work.stores()["b"]
+	if _, err := b.Put(ctx, "some/object", strings.NewReader("x"), storage.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(root, root+".disk"), os.Mkdir(root, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	a.checkOwners(ctx)
+	if err := a.strangeStorages(); err == nil || !strings.Contains(err.Error(), "storage b") || !strings.Contains(err.Error(), "mounted") {
+		t.Errorf("unmounted: %v", err)
+	}
+	alarmed := slices.ContainsFunc(a.look(ctx).Alarms, func(x api.Alarm) bool {
+		return x.Kind == "storage" && strings.HasPrefix(x.About, "b on") && x.Severity == api.Critical && x.Hint != ""
+	})
+	if !alarmed {
+		t.Errorf("no alarm: %+v", a.look(ctx).Alarms)
+	}
+	refused := false
+	for _, err := range b.List(ctx, "") {
+		refused = err != nil
+	}
+	if !refused {
+		t.Error("it was listed")
+	}
+	if _, err := b.Put(ctx, "late", strings.NewReader("x"), storage.Condition{}); err == nil {
+		t.Error("it was written to")
+	}
+	if err := b.Delete(ctx, "some/object"); err == nil {
+		t.Error("an object of it was deleted")
+	}
+	if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
+		t.Errorf("in the empty folder: %v, %v", left, err)
+	}
+	if err := errors.Join(os.Remove(root), os.Rename(root+".disk", root)); err != nil {
+		t.Fatal(err)
+	}
+	a.checkOwners(ctx)
+	if err := a.strangeStorages(); err != nil {
+		t.Errorf("mounted again: %v", err)
+	}
+	if _, err := b.Stat(ctx, "some/object"); err != nil {
+		t.Errorf("what lies there: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ type certsOutput []offline.CertFile
 
 func (r *root) certsCommand() *cobra.Command {
 	return group("certs", "Make, renew and look at the certificates of a group",
-		r.certsInitCommand(), r.certsIssueCommand(), r.certsRenewCommand(), r.certsShowCommand())
+		r.certsInitCommand(), r.certsIssueCommand(), r.certsRenewCommand(), r.certsRotateCommand(), r.certsShowCommand())
 }
 
 // certsDir is the directory that has ca.pem and ca.key.
@@ -87,15 +87,22 @@ func (r *root) certsShowCommand() *cobra.Command {
 
 // certsDone prints what was made, or says why nothing was.
 func (r *root) certsDone(list []offline.CertFile, err error) error {
+	if err != nil {
+		return certsProblem(err)
+	}
+	return r.print(certsOutput(list))
+}
+
+func certsProblem(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return &api.Error{Code: api.CodeConflict, Message: err.Error(), Hint: "it overwrites nothing: choose another directory, or renew"}
 	case errors.Is(err, fs.ErrNotExist):
 		return &api.Error{Code: api.CodeNotFound, Message: err.Error(), Hint: "--dir is where ca.pem and ca.key are"}
-	case err != nil:
-		return &api.Error{Code: api.CodeUsage, Message: err.Error()}
+	case errors.Is(err, offline.ErrExpired):
+		return &api.Error{Code: api.CodeUsage, Message: err.Error(), Hint: "fencepost certs rotate-ca makes a new authority"}
 	}
-	return r.print(certsOutput(list))
+	return &api.Error{Code: api.CodeUsage, Message: err.Error()}
 }
 
 func (list certsOutput) text(w io.Writer, _ time.Time) {

@@ -36,6 +36,8 @@ func (f *fake) AddGossipKey(_ context.Context, k api.AddKey) (api.Keyring, error
 	return keyring(5, k.Generate, oldKey, newKey), nil
 }
 
+func (f *fake) Rekey(context.Context) (api.Keyring, error) { return keyring(8, true, newKey), nil }
+
 func (f *fake) UseGossipKey(_ context.Context, k api.KeyName) (api.Keyring, error) {
 	if k.Fingerprint != newKey {
 		return api.Keyring{}, &api.Error{Code: api.CodeConflict, Message: "use gossip key: not everybody is proven to have the gossip key: n3: has it not"}

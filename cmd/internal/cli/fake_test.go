@@ -30,6 +30,7 @@ type fake struct {
 	watchers []chan struct{}
 	watching chan struct{} // receives when a request begins to wait
 	settings *settings.Keeper
+	removed  string // the node that is removed
 }
 
 func newFake() *fake {
@@ -40,6 +41,8 @@ func newFake() *fake {
 		{Node: "n3", Run: runC, Epoch: 1009, Role: "witness", Suspected: true, Fed: true,
 			GossipAddr: "127.0.0.1:7966", ClusterAddr: "127.0.0.1:7967", Components: []string{}, JoinedAt: before(3 * time.Minute), Version: "v0.0.9", Protocol: 1},
 	}}
+	f.view.Refused = []api.Member{{Node: "n2", State: api.MemberRefused, Components: []string{},
+		Problem: "no trust: certificate has expired: that of fencepost://shop/n2, on 2026-03-28 10:00 UTC: `fencepost certs renew --node n2`"}}
 	f.tasks = []api.Task{
 		{ID: "t3", Type: "create", RunType: "user", State: "uploading", Attempt: 2, MaxAttempts: 3, Node: "n1", Run: runA, Token: 77,
 			Database: "shop", Backup: "b3", Storages: []string{"disk", "nas"},
@@ -220,6 +223,34 @@ func (f *fake) Drain(_ context.Context, node string) (api.Drain, error) {
 
 func (f *fake) DrainNode(ctx context.Context, n api.NodeName) (api.Drain, error) {
 	return f.Drain(ctx, n.Node)
+}
+
+func (f *fake) Removal(ctx context.Context, node string) (api.Removal, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.Drain(ctx, node)
+	m := api.Removal{Node: node, State: api.RemovalNone, Drain: d, Storages: []api.BoundStorage{}}
+	if node == "n2" {
+		m.Storages = append(m.Storages, api.BoundStorage{Name: "attic", Backups: 3, Only: 1})
+	}
+	if f.removed == node && node != "n1" { // it has nothing to do any more
+		return m, &api.Error{Code: api.CodeNotFound, Message: "the group knows no node " + node}
+	}
+	if f.removed == node {
+		m.State = api.RemovalDraining
+	}
+	return m, err
+}
+
+func (f *fake) RemoveNode(ctx context.Context, n api.NodeName) (api.Removal, error) {
+	m, err := f.Removal(ctx, n.Node)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removed, m.State = n.Node, api.RemovalDraining
+	if m.Drain.State == api.DrainIdle {
+		m.State = api.RemovalLeaving
+	}
+	return m, err
 }
 
 func (f *fake) UndrainNode(_ context.Context, n api.NodeName) (api.Drain, error) {

@@ -20,9 +20,10 @@ type keyringOutput api.Keyring
 
 func (r *root) keyringCommand() *cobra.Command {
 	cmd := group("keyring", "Change the gossip keys while the group runs",
-		r.keyringListCommand(), r.keyringAddCommand(), r.keyringUseCommand(), r.keyringRemoveCommand())
+		r.keyringListCommand(), r.keyringRekeyCommand(), r.keyringAddCommand(), r.keyringUseCommand(), r.keyringRemoveCommand())
 	cmd.Long = "Change the gossip keys while the group runs: add gives every node a new key, use has it used, which is refused until\n" +
-		"every configured node is proven to have it, remove takes the old one away. Keys are named by fingerprints.\n\n" +
+		"every configured node is proven to have it, remove takes the old one away; rekey does all three with a key that nobody\n" +
+		"sees. Keys are named by fingerprints.\n\n" +
 		"Keep the old key for as long as a node may be away. One that was away for longer still learns the keys from the others\n" +
 		"when it is back, as long as it finds one of them where its home remembers it. Each node keeps its list in its home from\n" +
 		"the first change on; put the new key into the configured file as well, for nodes that are new or made anew."
@@ -33,6 +34,21 @@ func (r *root) keyringListCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List the gossip keys, and who has them", Args: arguments(0, 0)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return r.onKeyring(func(c *api.Client) (api.Keyring, error) { return c.Keyring(cmd.Context()) }, false)
+	}
+	return cmd
+}
+
+func (r *root) keyringRekeyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rekey",
+		Short: "Replace all gossip keys by a new one, because somebody has seen them",
+		Long: "Replace all gossip keys by a new one that the daemon draws: give it to every node, have it used, take the others away.\n" +
+			"It is refused while a node is down, since that one would be shut out; nothing is lost when it stops on its way: do it\n" +
+			"again. Put the new key into the configured files afterwards: keyring add --file does it with a key of yours instead.",
+		Args: arguments(0, 0),
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return r.onKeyring(func(c *api.Client) (api.Keyring, error) { return c.Rekey(cmd.Context()) }, true)
 	}
 	return cmd
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -18,7 +19,8 @@ func (r *root) membersCommand() *cobra.Command {
 		Use:   "members",
 		Short: "List the members of the group",
 		Long: "List the members of the group. The leader has a *, the node that answers is marked \"this\". LOG is a member's part in\n" +
-			"the log: it votes, follows, or is fed by one of those.",
+			"the log: it votes, follows, or is fed by one of those. Nodes that are refused because of their certificates are listed too,\n" +
+			"and below the list why.",
 		Args: arguments(0, 0),
 	}
 	return live(r, cmd, func([]string) string { return api.PathMembers }, func(m []api.Member) output { return membersOutput(m) })
@@ -33,11 +35,20 @@ func (m membersOutput) text(w io.Writer, now time.Time) {
 		})
 	}
 	t.write(w)
+	for _, x := range m {
+		if x.Problem != "" {
+			for _, line := range wrap(printable(x.Node+": "+x.Problem), widthOf(w)) {
+				fmt.Fprintln(w, line)
+			}
+		}
+	}
 }
 
 // logPart is a member's part in the log.
 func logPart(m api.Member) string {
 	switch {
+	case m.State == api.MemberRefused:
+		return ""
 	case m.Voter:
 		return "votes"
 	case m.Fed:

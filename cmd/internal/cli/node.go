@@ -14,8 +14,8 @@ import (
 type nodeOutput api.Node
 
 func (r *root) nodeCommand() *cobra.Command {
-	return group("node", "Stop a node without harm, and decide what becomes of one whose home is lost, or that is gone for good",
-		r.nodeMayRestartCommand(), r.nodeDrainCommand(), r.nodeUndrainCommand(), r.nodeForgetCommand(), r.nodeReplaceCommand())
+	return group("node", "Add and remove nodes, stop one without harm, and decide what becomes of one whose home is lost, or that is gone for good",
+		r.nodeAddCommand(), r.nodeRemoveCommand(), r.nodeMayRestartCommand(), r.nodeDrainCommand(), r.nodeUndrainCommand(), r.nodeForgetCommand(), r.nodeReplaceCommand())
 }
 
 func (r *root) nodeForgetCommand() *cobra.Command {

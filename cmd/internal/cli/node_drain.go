@@ -68,12 +68,16 @@ func (r *root) awaitDrained(ctx context.Context, c *api.Client, last api.Drain, 
 	}
 	defer cancel()
 	said := ""
-	err := api.Watch(limited, c, api.DrainPath(last.Node), func(d api.Drain) bool {
-		last = d
+	say := func(d api.Drain) {
 		if line := stillBusy(d); d.State == api.DrainBusy && line != said {
 			said = line
 			fmt.Fprintln(r.Stderr, printable(line))
 		}
+	}
+	say(last)
+	err := api.Watch(limited, c, api.DrainPath(last.Node), func(d api.Drain) bool {
+		last = d
+		say(d)
 		return d.State == api.DrainBusy
 	})
 	switch {

@@ -125,6 +125,9 @@ func (s statusOutput) text(w io.Writer, now time.Time) {
 	f.add("members", crewWords(o.Crew))
 	f.add("node", fmt.Sprintf("%s: %s, lease %s, run %s, version %s", o.Node, o.State, o.Lease, short(o.Run), o.Version))
 	f.add("upgrade", upgradeWords(o.Upgrade))
+	if s.CertificateUntil != nil {
+		f.add("certificate", certificateWords(*s.CertificateUntil, now))
+	}
 	f.add("tasks", fmt.Sprintf("%d running, %d waiting", o.Active, o.Waiting))
 	f.write(w)
 	writeAlarms(w, o.Alarms, now)
@@ -144,6 +147,14 @@ func (s statusOutput) text(w io.Writer, now time.Time) {
 		}
 		t.write(w)
 	}
+}
+
+func certificateWords(until, now time.Time) string {
+	day := until.UTC().Format(time.DateOnly)
+	if left := until.Sub(now); left > 0 {
+		return fmt.Sprintf("until %s, %s left", day, count(int(left/(24*time.Hour)), "day"))
+	}
+	return "expired on " + day
 }
 
 func heading(w io.Writer, text string) { fmt.Fprintf(w, "\n%s\n", paint(w, bold, text)) }

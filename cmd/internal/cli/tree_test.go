@@ -16,12 +16,12 @@ import (
 // gets its flag from live.
 var once = []string{
 	"backup accept", "backup create", "backup delete", "backup note", "backup pin", "backup replicate", "backup undelete", "backup unpin", "cancel",
-	"catalog rebuild", "certs init", "certs issue", "certs renew", "certs show", "claim free", "claim quarantine", "claim show", "completion",
+	"catalog rebuild", "certs init", "certs issue", "certs renew", "certs rotate-ca", "certs show", "claim free", "claim quarantine", "claim show", "completion",
 	"component pause", "component resume", "component run", "doctor", "env drain", "env evidence", "env fail", "env seal", "env slots", "env status",
 	"env sweep", "env verify", "event append", "event restart", "event rm", "fence lower", "fence raise", "init", "group rebase", "item put", "item query",
 	"ledger adopt", "ledger copy", "ledger init", "ledger move", "ledger reconcile", "ledger show",
-	"keyring add", "keyring list", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node drain", "node forget", "node may-restart", "node replace",
-	"node undrain",
+	"keyring add", "keyring list", "keyring rekey", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node add", "node drain", "node forget", "node may-restart", "node remove",
+	"node replace", "node undrain",
 	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "schedule disable", "schedule enable", "schedule run",
 	"storage add", "storage adopt", "storage auth", "storage check", "storage globals", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
 	"version", "audit", "apply", "export", "server look", "database forget", "token create", "token rm", "upgrade finalize", "user add", "user password", "user rm", "user set",
@@ -32,6 +32,7 @@ var once = []string{
 var noGolden = map[string]string{
 	"version": "it names the Go that it was built with: TestVersion",
 	"doctor":  "it differs from machine to machine: TestDoctor", "completion": "a script for a shell", "man": "the paths that were written: TestManPages",
+	"certs rotate-ca": "keys are drawn: package offline", "node add": "of real files: package offline",
 	"kit check": "of real files: package offline and e2e", "kit make": "of real files: package offline and e2e", "kit open": "of real files: package offline and e2e",
 	"storage auth":    "a conversation: storage_test.go",
 	"storage globals": "of a real storage: e2e", "storage restore": "of a real storage: e2e", "storage set": "of a real storage: storage_settle_test.go",

@@ -228,6 +228,11 @@ func (c *cluster) changeKeys() {
 	if k := ask("n3", "remove", old); len(k.Keys) != 1 || k.Keys[0].Fingerprint != next {
 		c.t.Errorf("at last: %+v", k)
 	}
+	if k := ask("n2", "rekey"); len(k.Keys) != 1 || k.Keys[0].Fingerprint == next {
+		c.t.Errorf("rekeyed: %+v", k)
+	} else {
+		next = k.Keys[0].Fingerprint
+	}
 	if s := run(c.t, command, "keyring", "--socket", c.socket("n1"), "remove", next); s.code != 1 || !strings.Contains(s.err, "in use") {
 		c.t.Errorf("the key in use: %+v", s)
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,7 +37,7 @@ func full() Sample {
 		},
 		Now: now,
 		Overview: api.Overview{
-			Status: api.Status{Node: "n1", Group: "shop", Version: "v1", Leader: "n1", View: 7, Lease: "held", Ready: true}, Crew: api.Crew{Voters: 3, Present: 2},
+			Status: api.Status{Node: "n1", Group: "shop", Version: "v1", Leader: "n1", View: 7, Lease: "held", Ready: true, CertificateUntil: at(time.Hour)}, Crew: api.Crew{Voters: 3, Present: 2},
 			Alarms: []api.Alarm{{Kind: "backup", Severity: api.Critical}}, Fences: []api.Fence{{State: api.FenceRaised}, {State: api.FenceRaised}},
 			Databases: []api.DatabaseState{
 				{Name: "shop", State: api.BackupsOverdue, LastGood: at(-30 * time.Hour), RPOMS: (26 * time.Hour).Milliseconds(), Bytes: 1 << 20, Failed: "t1"},
@@ -98,6 +99,7 @@ func TestWhatIsScraped(t *testing.T) {
 		"fencepost_raft_term 2", "fencepost_raft_applied_index 7", `fencepost_raft_follower_behind_entries{follower="n2"} 4`,
 		`fencepost_backup_age_seconds{database="shop"} 108000`, `fencepost_backup_rpo_seconds{database="shop"} 93600`,
 		`fencepost_backup_overdue{database="shop"} 1`, `fencepost_backup_overdue{database="new"} 0`, `fencepost_backup_failed{database="shop"} 1`,
+		fmt.Sprintf("fencepost_certificate_expiry_timestamp_seconds %g", float64(at(time.Hour).Unix())),
 		"fencepost_clock_offset_seconds -2", `fencepost_storage_used_bytes{storage="disk"} 700`, `fencepost_storage_free_bytes{storage="disk"} 1000`,
 		`fencepost_storage_growth_bytes{storage="disk"} 50`, `fencepost_database_used_bytes{database="shop"} 707`,
 		`fencepost_storage_up{storage="disk"} 1`, `fencepost_storage_up{storage="nas"} 0`,

@@ -81,6 +81,7 @@ func describe() descriptions {
 	d.add("backup_overdue", "1 when it is older, or there is none in time.", "database")
 	d.add("backup_failed", "1 when the newest ended attempt at a backup made none.", "database")
 	d.add("backup_size_bytes", "Size of one copy of the newest good backup.", "database")
+	d.add("certificate_expiry_timestamp_seconds", "When the certificate of the node expires; none without certificates.")
 	d.add("clock_offset_seconds", "How far the node's clock is ahead of the group's; negative: behind.")
 	d.add("storage_used_bytes", "What lies in a storage, as far as the ledger knows.", "storage")
 	d.add("storage_free_bytes", "What is left in a storage that can tell.", "storage")
@@ -142,6 +143,9 @@ func (w writer) group(s Sample) {
 	w.flag("quorum", o.Leader != "" && !o.Stale)
 	w.flag("leads", s.Raft.Leads)
 	w.gauge("clock_offset_seconds", s.ClockAhead.Seconds())
+	if until := o.CertificateUntil; until != nil {
+		w.gauge("certificate_expiry_timestamp_seconds", float64(until.Unix()))
+	}
 	w.gauge("view_version", float64(o.View))
 	states := map[string]int{"joined": 0, "ready": 0, "suspected": 0}
 	for _, m := range s.Members {

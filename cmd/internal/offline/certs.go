@@ -14,9 +14,11 @@ import (
 	"github.com/fencepost/fencepost/gms/certs"
 )
 
-// Names of the files in a directory of certificates: ca.pem, ca.key, <node>.pem, <node>.key, gossip.key.
+// Names of the files in a directory of certificates: ca.pem, ca.key, <node>.pem, <node>.key, gossip.key; while one authority
+// takes the place of another, the key of the next one.
 const (
 	authorityName = "ca"
+	nextName      = "ca-next"
 	certSuffix    = ".pem"
 	keySuffix     = ".key"
 	gossipKeyName = "gossip.key"
@@ -27,6 +29,9 @@ const (
 	AuthorityValid = 10 * 365 * 24 * time.Hour
 	NodeValid      = 365 * 24 * time.Hour
 )
+
+// ErrExpired: a certificate's time is over; of an authority, that none can be made by it any more.
+var ErrExpired = certs.ErrExpired
 
 // CertFile is one certificate of a file.
 type CertFile struct {
@@ -135,8 +140,11 @@ func RenewCert(dir, node string, valid time.Duration) ([]CertFile, error) {
 	return showFile(path, time.Now())
 }
 
-func openAuthority(dir string) (*certs.Authority, error) {
-	key := filepath.Join(dir, authorityName+keySuffix)
+func openAuthority(dir string) (*certs.Authority, error) { return authorityBy(dir, authorityName) }
+
+// authorityBy is the one of the authorities of ca.pem that a key belongs to.
+func authorityBy(dir, name string) (*certs.Authority, error) {
+	key := filepath.Join(dir, name+keySuffix)
 	if problem := configs.PrivateFile(key); problem != "" {
 		return nil, fmt.Errorf("the authority's key: %s", problem)
 	}

@@ -15,12 +15,14 @@ type Facts struct {
 
 	Upgrade api.Upgrade // which programs the nodes run, and what may be finalized
 
-	NodeProblem error    // why the node that answers cannot go on
-	Waits       error    // what it waits for before it can work
-	ClockOff    string   // what is wrong with its clock
-	GroupAlarms []string // of gms.Health: each begins with what it is about and ": "
-	Certificate string   // what is wrong with its certificate, or soon will be
-	Uncopied    error    // why it has no copy of the audit trail
+	NodeProblem error             // why the node that answers cannot go on
+	Waits       error             // what it waits for before it can work
+	ClockOff    string            // what is wrong with its clock
+	GroupAlarms []string          // of gms.Health: each begins with what it is about and ": "
+	Certificate string            // what is wrong with its certificate, or soon will be
+	Uncertified bool              // it is wrong now: no other node believes it
+	Distrusted  map[string]string // why the certificates of other nodes do not count, by node
+	Uncopied    error             // why it has no copy of the audit trail
 
 	Stuck []api.Claim // of the node that answers, whose work was ended by force and is not proven to have stopped
 

@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,13 +118,21 @@ func groupAlarms(f Facts, c api.Crew) (list []api.Alarm) {
 	}
 	for _, v := range f.Voters {
 		if !present(v) && len(f.View.Members) > 0 {
-			add(kindMember, v, api.Warning, "node "+v+" votes and is not here", "start it again; one that is gone for good: fencepost node forget "+v)
+			text, hint := "node "+v+" votes and is not here", "start it again; one that is gone for good: fencepost node forget "+v
+			if why := f.Distrusted[v]; why != "" {
+				text, hint = text+": "+why, "a new certificate is taken up without a restart"
+			}
+			add(kindMember, v, api.Warning, text, hint)
 		}
 	}
 	for _, m := range f.View.Members {
 		if m.Suspected {
 			add(kindMember, m.Node, api.Warning, "node "+m.Node+" is suspected: it answers late or not at all", "look at its load and its network")
 		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(f.Distrusted)) {
+		list = append(list, api.Alarm{Kind: kindCertificate, About: node + " at " + f.Status.Node, Severity: api.Critical, Local: true,
+			Text: "node " + node + " is refused: " + f.Distrusted[node], Hint: "a new certificate is taken up without a restart"})
 	}
 	switch {
 	case c.Voters == 2:
@@ -160,7 +169,11 @@ func nodeAlarms(f Facts) (list []api.Alarm) {
 		add(kindClock, api.Warning, f.ClockOff, "timedatectl set-ntp true, or an NTP service of your own")
 	}
 	if f.Certificate != "" {
-		add(kindCertificate, api.Warning, f.Certificate, "")
+		severity := api.Warning
+		if f.Uncertified {
+			severity = api.Critical
+		}
+		add(kindCertificate, severity, f.Certificate, "a new certificate is taken up without a restart")
 	}
 	if f.Uncopied != nil {
 		add(kindAudit, api.Warning, f.Uncopied.Error(), "the group has the records; mend the disk or move the copy away, and restart the node: see audit.file")

@@ -80,6 +80,10 @@ func TestWhatNeedsAPerson(t *testing.T) {
 			f.NodeProblem, f.Waits, f.ClockOff, f.Certificate = errors.New("the disk stalls"), errors.New("no ledger"), "behind", "expires"
 			f.Uncopied = errors.New("the disk is full")
 		}, api.HealthAlarmed, []string{"critical node/n1", "critical waiting/n1", "warning audit/n1", "warning certificate/n1", "warning clock/n1"}},
+		{"its certificate has expired", func(f *Facts) { f.Certificate, f.Uncertified = "expired", true }, api.HealthAlarmed, []string{"critical certificate/n1"}},
+		{"another's certificate", func(f *Facts) {
+			f.View.Members, f.Distrusted = f.View.Members[:2], map[string]string{"n3": "expired on Monday"}
+		}, api.HealthAlarmed, []string{"critical certificate/n3 at n1", "warning member/n3", "warning voters/shop"}},
 		{"work that does not end", func(f *Facts) { f.Stuck = []api.Claim{{Component: "export", Item: "b1"}} }, api.HealthAlarmed, []string{"critical stuck/export b1"}},
 		{"parked", func(f *Facts) {
 			f.Fences = []api.Fence{{Component: "backup", Node: "n9", Run: "0123456789", State: api.FenceParked}, {Component: "verify", State: api.FenceRaised}}

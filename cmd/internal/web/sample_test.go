@@ -108,6 +108,15 @@ func (s *sample) DrainNode(_ context.Context, n api.NodeName) (api.Drain, error)
 	s.done("node.drain " + n.Node)
 	return api.Drain{Node: n.Node}, nil
 }
+func (s *sample) Removal(_ context.Context, node string) (api.Removal, error) {
+	return api.Removal{Node: node, State: api.RemovalNone}, nil
+}
+
+func (s *sample) RemoveNode(_ context.Context, n api.NodeName) (api.Removal, error) {
+	s.done("node.remove " + n.Node)
+	return api.Removal{Node: n.Node, State: api.RemovalDraining}, nil
+}
+
 func (s *sample) UndrainNode(_ context.Context, n api.NodeName) (api.Drain, error) {
 	s.done("node.undrain " + n.Node)
 	return api.Drain{Node: n.Node}, nil
@@ -251,6 +260,10 @@ func (s *sample) Keyring(context.Context) (api.Keyring, error) { return api.Keyr
 func (s *sample) AddGossipKey(context.Context, api.AddKey) (api.Keyring, error) {
 	return api.Keyring{}, nil
 }
+func (s *sample) Rekey(ctx context.Context) (api.Keyring, error) {
+	return s.UseGossipKey(ctx, api.KeyName{})
+}
+
 func (s *sample) UseGossipKey(context.Context, api.KeyName) (api.Keyring, error) {
 	return api.Keyring{}, nil
 }

@@ -115,6 +115,7 @@ func (d *Dialer) dialNode(ctx context.Context, node, addr string, kind wire.Hell
 			_ = conn.Close() // the error that counts is err
 		}
 		tellMisfit(err, d.cfg.Misfit)
+		d.log.distrust(err)
 		d.log.say("rpc: no connection", node, err)
 		return nil, fmt.Errorf("connect to node %s: %w", node, err)
 	}
@@ -141,6 +142,7 @@ func (d *Dialer) open(ctx context.Context, node, addr string, kind wire.Hello_Ki
 	}
 	if answer != nil && err == nil {
 		d.conns.name(conn, peerOf(answer))
+		d.log.trusted(answer.Node)
 	}
 	return conn, answer, err
 }
@@ -224,6 +226,10 @@ func (d *Dialer) LastError(node string) error {
 	defer p.mu.Unlock()
 	return p.last
 }
+
+// Distrusted are the nodes whose certificates did not count when they were dialled of late, each with why: an ErrUntrusted,
+// for people.
+func (d *Dialer) Distrusted() map[string]error { return d.log.distrusted() }
 
 // Drop ends all connections to the given run, Raft's and those of clients; the next call dials anew.
 func (d *Dialer) Drop(run []byte) { d.conns.drop(run) }

@@ -14,6 +14,18 @@ import (
 // ErrUntrusted: one of the two sides does not believe the other's certificate, or has none.
 var ErrUntrusted = errors.New("no trust")
 
+// distrust is an ErrUntrusted that tells whose certificate does not count.
+type distrust struct {
+	node string
+	err  error
+}
+
+// Error implements error.
+func (d *distrust) Error() string { return d.err.Error() }
+
+// Unwrap implements the errors package's.
+func (d *distrust) Unwrap() error { return d.err }
+
 // secured is a connection below TLS 1.3. Both sides show a certificate of the group's authority; peer is whom the other's
 // names, once the handshake, which the first read or write makes, is through.
 type secured struct {
@@ -61,7 +73,7 @@ func (s *secured) untrusted(name certs.Name, err error) error {
 	if errors.Is(err, certs.ErrOtherName) && name.Group == s.self.Group {
 		err = fmt.Errorf("%w: %w", ErrWrongNode, err)
 	}
-	return fmt.Errorf("%w: %w%s", ErrUntrusted, err, remedy(name, err))
+	return &distrust{node: name.Node, err: fmt.Errorf("%w: %w%s", ErrUntrusted, err, remedy(name, err))}
 }
 
 func remedy(name certs.Name, err error) string {

@@ -155,6 +155,9 @@ func (s *Server) admit(ctx context.Context, method string) error {
 	return nil
 }
 
+// Distrusted are the nodes that came with certificates of the group's authority which have expired, each with why.
+func (s *Server) Distrusted() map[string]error { return s.log.distrusted() }
+
 // Addr is the bound address; nil before Start.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
@@ -227,6 +230,9 @@ func (s *Server) serve(raw net.Conn) {
 	}
 	h, err := s.answer(conn)
 	if err != nil {
+		if errors.Is(err, certs.ErrExpired) { // a name that another authority wrote says nothing of who comes
+			s.log.distrust(err)
+		}
 		s.log.say("rpc: connection refused", hostOf(raw.RemoteAddr()), err)
 		part(conn, err)
 		return
@@ -279,6 +285,7 @@ func (s *Server) answer(conn *peerConn) (*wire.Hello, error) {
 	}
 	if refusal == nil {
 		s.conns.name(conn, peerOf(h))
+		s.log.trusted(h.Node)
 	}
 	if _, err := conn.Write(frame); err != nil {
 		return nil, errors.Join(refusal, fmt.Errorf("answer the hello: %w", err))
