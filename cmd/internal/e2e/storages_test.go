@@ -61,7 +61,8 @@ func (c *cluster) shelf(storage string, b api.Backup, dsn string) {
 func TestStoragesOutliveTheLedger(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, bulk("goods", 1))
-	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}})
+	_, led := ledgerIn(t)
+	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}, extra: led})
 	c.up()
 	c.finishes("n1", c.backup("n1").ID)
 	b := c.oneBackup("n1")
@@ -89,7 +90,29 @@ func TestStoragesOutliveTheLedger(t *testing.T) {
 	c.shelf("a", b, dsn)
 	empty := pg.Server(t).Database(t)
 	c.write("n1", "lan", fmt.Sprintf("ledger: {dsn: %q}\n", empty)) // another ledger, which knows nothing
-	c.up()
+	c.start("n1")
+	c.until("the node waits for a ledger", func() bool {
+		st, err := c.client("n1").Status(c.ctx)
+		return err == nil && !st.Ready && st.Lease == "held" && strings.Contains(strings.Join(st.Problems, "\n"), "ledger")
+	})
+	away := func(name string, from, to string) { // out of sight of the one who begins a ledger, and back
+		t.Helper()
+		if err := os.Rename(filepath.Join(c.dir, name+from, b.ID), filepath.Join(c.dir, name+to, b.ID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := os.Mkdir(filepath.Join(c.dir, name+".away"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		away(name, "", ".away")
+	}
+	if out, err := c.fencepost("n1", "ledger", "init", "--apply"); err != nil {
+		t.Fatalf("begin a ledger: %s%v", out, err)
+	}
+	c.ready("n1")
+	away("a", ".away", "")
+	away("b", ".away", "")
 	if list, err := c.client("n1").Backups(c.ctx, api.BackupFilter{}); err != nil || len(list) != 0 {
 		t.Fatalf("an empty ledger lists %+v, %v", list, err)
 	}
