@@ -179,7 +179,7 @@ func (c *checker) completed(r *row) {
 	}
 }
 
-// commit: a restore commits once, and not under a token below that of who held the row last.
+// commit: a restore commits once, and not under a token below that of anybody who has held the row.
 func (c *checker) commit(t *target, s *session) {
 	if len(t.commits[s.item]) > 1 {
 		c.w.fail("invariant 12: %s was committed under %v", s.item, t.commits[s.item])

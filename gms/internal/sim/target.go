@@ -29,7 +29,7 @@ type target struct {
 	waiting  map[string][]*session
 	open     []*session
 	commits  map[string][]uint64 // tokens, by item
-	held     map[string]uint64   // token of the session that last held the row
+	held     map[string]uint64   // largest token of a session that has held the row
 }
 
 func newTarget(w *world) *target {
@@ -66,7 +66,7 @@ func (t *target) grant(item string) {
 		if !row.done {
 			row.token = s.token
 		}
-		t.held[item] = s.token
+		t.held[item] = max(t.held[item], s.token) // also when one of before gets it once more: it must not commit
 		s.begins(result{ok: true, exists: row.done, token: row.token})
 	}
 }
