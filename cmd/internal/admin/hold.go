@@ -140,25 +140,6 @@ func (h *handler) dispatch(ctx context.Context, actor accounts.Actor, p pass, a 
 	if len(a.Request) > 0 {
 		q.Header.Set("Content-Type", jsonType)
 	}
-	out := unsent{header: http.Header{}, status: http.StatusOK}
-	h.inner.ServeHTTP(&out, q)
-	if out.status < 400 {
-		return bytes.TrimSpace(out.body.Bytes()), nil
-	}
-	e := new(api.Error)
-	if err := json.Unmarshal(out.body.Bytes(), e); err != nil {
-		return nil, fmt.Errorf("read the answer to the request that was kept: %w", err)
-	}
-	return nil, e
+	_, answer, err := Inside(h.inner, q)
+	return answer, err
 }
-
-// unsent is an answer that stays here.
-type unsent struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (u *unsent) Header() http.Header         { return u.header }
-func (u *unsent) WriteHeader(status int)      { u.status = status }
-func (u *unsent) Write(p []byte) (int, error) { return u.body.Write(p) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/fencepost/fencepost/cmd/internal/admin"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
@@ -44,34 +45,18 @@ func call[A any](v *visit, method, path string, body any) (got A, err error) {
 			q.Header.Set(api.HeaderIdempotencyKey, v.key)
 		}
 	}
-	a := answer{header: http.Header{}, status: http.StatusOK}
-	v.cfg.API.ServeHTTP(&a, q)
-	for _, c := range a.header["Set-Cookie"] {
+	header, answer, err := admin.Inside(v.cfg.API, q)
+	for _, c := range header["Set-Cookie"] {
 		v.w.Header().Add("Set-Cookie", c)
 	}
-	if a.status >= 400 {
-		e := new(api.Error)
-		if err := json.Unmarshal(a.body.Bytes(), e); err != nil {
-			return got, fmt.Errorf("the API's problem is not understood: %w", err)
-		}
-		return got, e
+	if err != nil {
+		return got, err
 	}
-	if err := json.Unmarshal(a.body.Bytes(), &got); err != nil {
+	if err := json.Unmarshal(answer, &got); err != nil {
 		return got, fmt.Errorf("the API's answer is not understood: %w", err)
 	}
 	return got, nil
 }
-
-// answer is a response in memory.
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(status int)      { a.status = status }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 // problemOf is err for people.
 func problemOf(err error) *api.Error {
