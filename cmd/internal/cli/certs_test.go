@@ -54,6 +54,12 @@ func TestCertsFromTheFirstToTheRenewed(t *testing.T) {
 	if r := say(2, "show", filepath.Join(dir, "n1.key")); strings.Contains(r.stderr, string(before[30:50])) {
 		t.Error("a key is in an error")
 	}
+	empty := t.TempDir()
+	for _, there := range [][]string{{"issue", "--group", "shop", "--node", "n1"}, {"renew", "--node", "n1"}, {"rotate-ca", "begin"}, {"rotate-ca", "finish"}} {
+		if r := say(1, append(there, "--dir", empty)...); !strings.Contains(r.stderr, "ca.key") || !strings.Contains(r.stderr, "hint: --dir is where") {
+			t.Errorf("%v without an authority: %s", there, r.stderr)
+		}
+	}
 	if err := os.Chmod(filepath.Join(dir, "ca.key"), 0o644); err != nil {
 		t.Fatal(err)
 	}

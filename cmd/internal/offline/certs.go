@@ -145,12 +145,12 @@ func openAuthority(dir string) (*certs.Authority, error) { return authorityBy(di
 // authorityBy is the one of the authorities of ca.pem that a key belongs to.
 func authorityBy(dir, name string) (*certs.Authority, error) {
 	key := filepath.Join(dir, name+keySuffix)
-	if problem := configs.PrivateFile(key); problem != "" {
-		return nil, fmt.Errorf("the authority's key: %s", problem)
-	}
 	keyText, err := os.ReadFile(key)
 	if err != nil {
 		return nil, fmt.Errorf("read the authority's key: %w", err)
+	}
+	if problem := configs.PrivateFile(key); problem != "" {
+		return nil, fmt.Errorf("the authority's key: %s", problem)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, authorityName+certSuffix))
 	if err != nil {
