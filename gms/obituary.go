@@ -192,7 +192,7 @@ func Announce(ctx context.Context, a Announcement) error {
 
 // announceStagger is how long one member is waited for before another is asked as well: whoever is asked passes the obituary
 // on to the leader, and the connection costs both sides more than all the rest.
-const announceStagger = 10 * time.Millisecond
+const announceStagger = 25 * time.Millisecond
 
 // announced is what one member answers. It is over when the leader has taken the obituary or has refused it.
 type announced struct {

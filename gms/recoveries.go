@@ -1,6 +1,7 @@
 package gms
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -45,6 +46,24 @@ func (g *Group) Recoveries() ([]Recovery, <-chan struct{}) {
 	changed := g.rep.watch(func(m *state.Machine) {
 		for _, r := range m.Recoveries() {
 			list = append(list, recoveryOf(m, r))
+		}
+	})
+	return list, changed
+}
+
+// RecoveriesOf lists those of them that are appointed to a run or held by it, as [Group.Recoveries] does: what a recoverer looks at
+// after each entry.
+func (g *Group) RecoveriesOf(appointee string) ([]Recovery, <-chan struct{}) {
+	id, err := parseRun(appointee)
+	var list []Recovery
+	changed := g.rep.watch(func(m *state.Machine) {
+		if err != nil {
+			return // nobody's
+		}
+		for _, r := range m.Recoveries() {
+			if bytes.Equal(r.GetAppointee(), id.Bytes()) {
+				list = append(list, recoveryOf(m, r))
+			}
 		}
 	})
 	return list, changed

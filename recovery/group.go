@@ -24,18 +24,22 @@ func (l groupLog) Recoveries() ([]Appointed, <-chan struct{}) {
 	if self == "" {
 		return nil, standing
 	}
-	all, changed := l.g.Recoveries()
+	all, changed := l.g.RecoveriesOf(self)
+	var view signals.View
 	var mine []Appointed
 	for _, r := range all {
-		if r.Appointee == self && (r.State == "appointed" || r.State == "raised") {
-			mine = append(mine, l.appointed(r))
+		if r.State != "appointed" && r.State != "raised" {
+			continue
 		}
+		if mine == nil {
+			view = l.g.View()
+		}
+		mine = append(mine, l.appointed(r, view))
 	}
 	return mine, changed
 }
 
-func (l groupLog) appointed(r gms.Recovery) Appointed {
-	view := l.g.View()
+func (l groupLog) appointed(r gms.Recovery, view signals.View) Appointed {
 	return Appointed{Ref: Ref(r.Appointment), Failures: r.Failures, Pause: r.Pause, Facts: signals.Facts{
 		Group: l.g.Name(), Member: r.Member, Position: r.Since, View: view, PreviousView: view, Evidence: r.Evidence, Why: r.Why,
 	}}

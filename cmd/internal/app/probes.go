@@ -106,6 +106,10 @@ func (a *App) sample(ctx context.Context) metrics.Sample {
 	return s
 }
 
+// countRest is what the counters of recoveries are behind at most: a death writes several entries in a few milliseconds, in
+// which the processors are wanted for more than reading a thousand ended recoveries after each.
+const countRest = time.Second
+
 // countRecoveries keeps the counters of recoveries up to date, until ctx ends.
 func (a *App) countRecoveries(ctx context.Context) {
 	for {
@@ -115,6 +119,11 @@ func (a *App) countRecoveries(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(countRest):
 		}
 	}
 }
