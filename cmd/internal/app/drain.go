@@ -42,6 +42,7 @@ type drainRecord struct {
 	By     string    `json:"by"`
 	Since  time.Time `json:"since"`
 	Leaves bool      `json:"leaves,omitempty"` // for good, once it is idle: see removal.go
+	Going  bool      `json:"going,omitempty"`  // it has left, and is being forgotten: there is no way back
 }
 
 // drainOf is the wish that a node be drained, as this node knows it. It reads memory only.
@@ -249,12 +250,41 @@ func (a *App) wishDrain(ctx context.Context, node string, r drainRecord) error {
 	return nil
 }
 
-// takeDrainBack lets the node work again.
+// takeDrainBack lets the node work again; not one that has left for good meanwhile.
 func (a *App) takeDrainBack(ctx context.Context, node string) error {
-	if _, err := a.group.Cache().Commit(ctx, gms.Txn{Deletes: []gms.Key{drainKey(node)}}); err != nil {
-		return fmt.Errorf("let %s work again: %w", node, err)
+	for {
+		if err := a.group.Sync(ctx); err != nil {
+			return fmt.Errorf("let %s work again: %w", node, err)
+		}
+		r, version, wanted := a.drainOf(node)
+		switch {
+		case !wanted:
+			return nil
+		case r.Going:
+			return &api.Error{Code: api.CodeConflict, Message: node + " has left for good, and is being forgotten", Hint: "to have it again: fencepostd home reset on its machine, then start it"}
+		}
+		txn := gms.Txn{Conditions: []gms.Condition{gms.VersionIs(drainKey(node), version)}, Deletes: []gms.Key{drainKey(node)}}
+		if _, err := a.group.Cache().Commit(ctx, txn); !isConflict(err) {
+			if err != nil {
+				err = fmt.Errorf("let %s work again: %w", node, err)
+			}
+			return err
+		}
 	}
-	return nil
+}
+
+// noWayBack writes down that a node which leaves has left: from then on it is forgotten, and nobody takes that back.
+func (a *App) noWayBack(ctx context.Context, node string, r drainRecord, version uint64) error {
+	if r.Going {
+		return nil
+	}
+	r.Going = true
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = a.group.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(drainKey(node), version)}, Puts: []gms.Put{{Key: drainKey(node), Value: value}}})
+	return err
 }
 
 // drainShown is how far a node is.

@@ -90,6 +90,15 @@ func TestDrainOfALeader(t *testing.T) {
 	if why := may(first, "n2"); !strings.Contains(why, "n1 is drained") {
 		t.Errorf("may n2 restart: %q", why)
 	}
+	if _, err := (people{second}).DrainNode(ctx, api.NodeName{Node: "n2"}); err != nil { // by somebody who had asked before
+		t.Fatal(err)
+	}
+	if of1, of2 := may(first, "n1"), may(second, "n2"); strings.Contains(of1, "is drained") || !strings.Contains(of2, "n1 is drained") {
+		t.Errorf("both are drained: may n1 restart: %q, may n2: %q", of1, of2)
+	}
+	if _, err := (people{first}).UndrainNode(ctx, api.NodeName{Node: "n2"}); err != nil {
+		t.Fatal(err)
+	}
 	if err := api.Watch(ctx, client, api.MayRestartPath("n1"), func(m api.MayRestart) bool { return !m.May }); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +135,43 @@ func TestDrainOfALeader(t *testing.T) {
 	}
 }
 
+// TestUndrainOfOneThatHasLeft: a removal is taken back, or the node is forgotten, whichever comes first; never both.
+func TestUndrainOfOneThatHasLeft(t *testing.T) {
+	a, _ := start(t, config(t))
+	ready(t, a)
+	ctx, p := t.Context(), people{a}
+	wish := func() uint64 {
+		t.Helper()
+		if err := a.wishDrain(ctx, "n1", drainRecord{Leaves: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.group.Sync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		_, version, wanted := a.drainOf("n1")
+		if !wanted {
+			t.Fatal("the wish is not there")
+		}
+		return version
+	}
+	version := wish()
+	if d, err := p.UndrainNode(ctx, api.NodeName{Node: "n1"}); err != nil || d.State != api.DrainNone {
+		t.Fatalf("taken back: %+v, %v", d, err)
+	}
+	if err := a.noWayBack(ctx, "n1", drainRecord{Leaves: true}, version); !isConflict(err) {
+		t.Errorf("forgotten all the same: %v", err)
+	}
+	version = wish()
+	if err := a.noWayBack(ctx, "n1", drainRecord{Leaves: true}, version); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.UndrainNode(ctx, api.NodeName{Node: "n1"})
+	wantCode(t, "taken back too late", err, api.CodeConflict)
+	if r, _, wanted := a.drainOf("n1"); !wanted || !r.Going {
+		t.Errorf("the wish is %+v, %v", r, wanted)
+	}
+}
+
 // TestWhatStandsAgainstARestart is the table of the decision.
 func TestWhatStandsAgainstARestart(t *testing.T) {
 	member := func(node string, change func(*gms.MemberDetail)) gms.MemberDetail {
@@ -144,10 +190,15 @@ func TestWhatStandsAgainstARestart(t *testing.T) {
 		change func(*crossing)
 		want   string
 	}{
-		"well":                     {func(*crossing) {}, ""},
-		"its own drain":            {func(c *crossing) { c.drained = []string{"n1"} }, ""},
-		"no majority":              {func(c *crossing) { c.confirmed = false }, "no majority confirms what this node knows"},
-		"another's drain":          {func(c *crossing) { c.drained = []string{"n2"} }, "n2 is drained: fencepost node undrain n2"},
+		"well":                        {func(*crossing) {}, ""},
+		"its own drain":               {func(c *crossing) { c.drained = []drainedNode{{"n1", 7}} }, ""},
+		"no majority":                 {func(c *crossing) { c.confirmed = false }, "no majority confirms what this node knows"},
+		"another's drain":             {func(c *crossing) { c.drained = []drainedNode{{"n2", 7}} }, "n2 is drained: fencepost node undrain n2"},
+		"two drains, its own first":   {func(c *crossing) { c.drained = []drainedNode{{"n1", 7}, {"n2", 8}} }, ""},
+		"two drains, another's first": {func(c *crossing) { c.drained = []drainedNode{{"n1", 8}, {"n2", 7}} }, "n2 is drained: fencepost node undrain n2"},
+		"a later drain, and it is gone": {func(c *crossing) {
+			c.drained, c.members = []drainedNode{{"n1", 7}, {"n2", 8}}, []gms.MemberDetail{c.members[0], c.members[2]}
+		}, "voter n2 is not here"},
 		"an open fence":            {func(c *crossing) { c.fences = []api.Fence{{Component: "backup", Node: "n3"}} }, "the fence on backup of n3 is open: fencepost fences"},
 		"a voter is gone":          {func(c *crossing) { c.members = c.members[:2] }, "voter n3 is not here"},
 		"a voter is not one again": {func(c *crossing) { c.servers = slices.Concat(servers[:2], []gms.Server{{Node: "n3"}}) }, "2 members vote, and there shall be 3: one has to catch up first"},

@@ -67,7 +67,7 @@ func (p people) MayRestart(ctx context.Context, node string) (api.MayRestart, er
 	}
 	c := crossing{node: node, confirmed: fresh, servers: p.a.group.Servers(), members: p.a.group.Members(), voters: p.a.cfg.Raft.Voters, fences: p.fences()}
 	for _, e := range p.a.group.Cache().ListLocal(drainComponent, "", "") {
-		c.drained = append(c.drained, e.Key.Key)
+		c.drained = append(c.drained, drainedNode{e.Key.Key, e.Version})
 	}
 	why := c.against()
 	return api.MayRestart{Node: node, May: len(why) == 0, Why: why}, nil
@@ -80,8 +80,24 @@ type crossing struct {
 	servers   []gms.Server
 	members   []gms.MemberDetail
 	voters    int // that the group has when there are enough who can be one
-	drained   []string
+	drained   []drainedNode
 	fences    []api.Fence
+}
+
+// drainedNode is a node that is to begin nothing, and since when: later wishes have larger versions.
+type drainedNode struct {
+	node  string
+	since uint64
+}
+
+// before tells whether another one's drain stands against the node. Of two that were drained at the same time, by two people who
+// had both been told that theirs may, one only may go: the one that was drained first.
+func (c crossing) before(d drainedNode) bool {
+	if d.node == c.node {
+		return false
+	}
+	own := slices.IndexFunc(c.drained, func(d drainedNode) bool { return d.node == c.node })
+	return own < 0 || d.since < c.drained[own].since
 }
 
 // against is what stands against it, one sentence each. It is pure.
@@ -119,9 +135,9 @@ func (c crossing) against() (why []string) {
 	if want := oddOf(min(c.voters, able)); voting < want {
 		add("%d members vote, and there shall be %d: one has to catch up first", voting, want)
 	}
-	for _, n := range c.drained {
-		if n != c.node {
-			add("%s is drained: fencepost node undrain %s", n, n)
+	for _, d := range c.drained {
+		if c.before(d) {
+			add("%s is drained: fencepost node undrain %s", d.node, d.node)
 		}
 	}
 	for _, f := range c.fences {

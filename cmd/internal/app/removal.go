@@ -186,19 +186,28 @@ func (a *App) forgetRemoved(ctx context.Context) {
 		}
 		for _, e := range a.group.Cache().ListLocal(drainComponent, "", "") {
 			node := e.Key.Key
-			r, _, wanted := a.drainOf(node)
-			if _, here := a.member(node); here || !wanted || !r.Leaves {
+			r, version, wanted := a.drainOf(node)
+			if _, here := a.member(node); here || !wanted || !r.Leaves || a.unrecovered(node) {
 				continue
 			}
-			if err := a.forgetFor(ctx, node); err != nil && ctx.Err() == nil {
+			if err := a.forgetFor(ctx, node, r, version); err != nil && ctx.Err() == nil {
 				a.log.Debug("app: a node that has left is not forgotten yet", "node", node, "error", err)
 			}
 		}
 	}
 }
 
+// unrecovered tells whether something that the node had begun is still to be recovered: until then it may be let work again.
+func (a *App) unrecovered(node string) bool {
+	open, _ := a.group.Recoveries()
+	return slices.ContainsFunc(open, func(r gms.Recovery) bool { return r.Member.Node == node })
+}
+
 // forgetFor takes the next steps of a removal, the last of which is to forget the wish: when nothing of the node is left.
-func (a *App) forgetFor(ctx context.Context, node string) error {
+func (a *App) forgetFor(ctx context.Context, node string, r drainRecord, version uint64) error {
+	if err := a.noWayBack(ctx, node, r, version); err != nil {
+		return err
+	}
 	if err := a.group.ForgetNode(ctx, node); err != nil && !errors.Is(err, gms.ErrNotFound) {
 		return err
 	}
