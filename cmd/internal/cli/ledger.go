@@ -33,7 +33,8 @@ func (r *root) ledgerCommand() *cobra.Command {
 		r.ledgerTransferCommand("move", "Have the group keep its ledger elsewhere",
 			"Copy the ledger into an empty database, or into the group's own state (--to embedded), and have the group use it there from\n"+
 				"now on. No task may have begun. Nodes begin nothing more until their files say the same (ledger.dsn) and they were started\n"+
-				"again. The steps of each task's history stay behind. What goes wrong in between is taken back.", (*api.Client).MoveLedger),
+				"again. The group's own state keeps no steps of a task's history: from there on they are in the old database only. What\n"+
+				"goes wrong in between is taken back.", (*api.Client).MoveLedger),
 		r.ledgerTransferCommand("copy", "Copy the ledger into an empty database",
 			"Copy the ledger, of whatever kind, into an empty database. The copy is frozen, so that nobody works with it by mistake; the\n"+
 				"one in use goes on. While tasks run it is of no single moment.", (*api.Client).CopyLedger))

@@ -13,7 +13,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline/ledger"
 )
 
-// Contents reads all that the ledger holds but the steps of its history. Nobody works with it meanwhile, or they are of no
+// Contents reads all that the ledger holds. Nobody works with it meanwhile, or they are of no
 // single moment.
 func (r *Repair) Contents(ctx context.Context) (ledger.Contents, error) {
 	l := r.led
@@ -23,6 +23,9 @@ func (r *Repair) Contents(ctx context.Context) (ledger.Contents, error) {
 		return c, err
 	}
 	if c.Backups, err = l.allBackups(ctx); err != nil {
+		return c, err
+	}
+	if c.Steps, err = l.histories(ctx); err != nil {
 		return c, err
 	}
 	err = l.repeat(ctx, "read the logs of tasks", func(ctx context.Context) error {
@@ -58,7 +61,7 @@ func (r *Repair) Contents(ctx context.Context) (ledger.Contents, error) {
 // fill writes contents into empty tables.
 func fill(ctx context.Context, tx pgx.Tx, c ledger.Contents) error {
 	for _, t := range byCreation(c.Tasks) {
-		if err := fillTask(ctx, tx, t); err != nil {
+		if err := fillTask(ctx, tx, t, c.Steps[t.ID]); err != nil {
 			return fmt.Errorf("task %s: %w", t.ID, err)
 		}
 		kept, ok := c.Logs[t.ID]
@@ -107,8 +110,8 @@ func fill(ctx context.Context, tx pgx.Tx, c ledger.Contents) error {
 	return nil
 }
 
-// fillTask inserts a task as it is; its history begins with the state that it is in.
-func fillTask(ctx context.Context, tx pgx.Tx, t ledger.Task) error {
+// fillTask inserts a task as it is, with its history.
+func fillTask(ctx context.Context, tx pgx.Tx, t ledger.Task, before []Step) error {
 	by := t.CancelBy
 	t.CancelBy = ""
 	detail, err := encode("task "+t.ID, t)
@@ -130,7 +133,7 @@ func fillTask(ctx context.Context, tx pgx.Tx, t ledger.Task) error {
 		{`INSERT INTO tasks (id, type, run_type, state, attempt, max_attempts, database, backup, node, run, token, created, updated, finished, detail, write)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'filled')`,
 			[]any{t.ID, t.Type, t.RunType, t.State, t.Attempt, t.MaxAttempts, t.Database, t.Backup, t.Node, owner, int64(t.Token), t.Created, t.Updated, finished, detail}},
-		history(t, "filled"),
+		fillHistory(t, before),
 	}
 	if by != "" {
 		steps = append(steps, statement{`INSERT INTO cancels (task, asker) VALUES ($1, $2)`, []any{t.ID, text(by)}})

@@ -11,14 +11,8 @@ import (
 	"github.com/fencepost/fencepost/pipeline/ledger"
 )
 
-// Step is one entry of a task's history: the state that it entered, by whom.
-type Step struct {
-	At      time.Time // by the server's clock
-	State   ledger.State
-	Attempt int
-	Token   uint64 // 0 for the planning
-	Node    string
-}
+// Step is one entry of a task's history.
+type Step = ledger.Step
 
 // History lists the states that a task went through, oldest first. A task that was taken over shows the state that it had.
 func (l *Ledger) History(ctx context.Context, id string) (steps []Step, err error) {
@@ -31,6 +25,41 @@ func (l *Ledger) History(ctx context.Context, id string) (steps []Step, err erro
 		return err
 	})
 	return steps, err
+}
+
+// histories are those of all tasks.
+func (l *Ledger) histories(ctx context.Context) (map[string][]Step, error) {
+	all := map[string][]Step{}
+	err := l.repeat(ctx, "read the histories of tasks", func(ctx context.Context) error {
+		clear(all)
+		_, err := collect(ctx, l, func(row pgx.CollectableRow) (id string, err error) {
+			var s Step
+			err = row.Scan(&id, &s.At, &s.State, &s.Attempt, &s.Token, &s.Node)
+			s.At = s.At.UTC()
+			all[id] = append(all[id], s)
+			return "", err
+		}, `SELECT task, at, state, attempt, token, node FROM task_states ORDER BY task, seq`)
+		return err
+	})
+	return all, err
+}
+
+// fillHistory inserts the steps of a task; of one of which none are known, the state that it is in.
+func fillHistory(t ledger.Task, steps []Step) statement {
+	if len(steps) == 0 {
+		return history(t, "filled")
+	}
+	var at []time.Time
+	var states, nodes []string
+	var attempts, tokens []int64
+	for _, s := range steps {
+		at, states, nodes = append(at, s.At), append(states, string(s.State)), append(nodes, s.Node)
+		attempts, tokens = append(attempts, int64(s.Attempt)), append(tokens, int64(s.Token))
+	}
+	return statement{`INSERT INTO task_states (task, at, state, attempt, token, node, write)
+		SELECT $1, s.at, s.state, s.attempt, s.token, s.node, 'filled'
+		FROM unnest($2::timestamptz[], $3::text[], $4::bigint[], $5::bigint[], $6::text[]) WITH ORDINALITY AS s (at, state, attempt, token, node, n) ORDER BY s.n`,
+		[]any{t.ID, at, states, attempts, tokens, nodes}}
 }
 
 // Event is something that happened, for those who read on from the last one they know.

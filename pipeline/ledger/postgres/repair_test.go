@@ -228,7 +228,7 @@ func TestFoundHoldsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := contentsOf(t, configOf(b.dsn))
-	if len(first.Tasks) != 2 || len(first.Backups) != 2 || len(first.Logs) != 1 || len(first.Errors) != 1 || len(first.Items) != 1 || first.Highest() != done.Token {
+	if len(first.Tasks) != 2 || len(first.Backups) != 2 || len(first.Logs) != 1 || len(first.Errors) != 1 || len(first.Items) != 1 || len(first.Steps["t1"]) < 3 || first.Highest() != done.Token {
 		t.Fatalf("%+v", first)
 	}
 	c := configOf(pg.Server(t).Database(t))
@@ -288,6 +288,9 @@ func shownContents(c ledger.Contents) []string {
 	}
 	for id, l := range c.Logs {
 		add("log of "+id, l)
+	}
+	for id, steps := range c.Steps {
+		add("history of "+id, steps)
 	}
 	for _, e := range c.Errors {
 		e.Seq = 0
