@@ -22,8 +22,8 @@ func (h *handler) ofAutonomous() []Route {
 		post(h, api.RoleOperator, component+"/run", "component.run", "Begin a tick of a component on the node that answers.", func(r *http.Request, _ struct{}) (api.Tick, error) {
 			return a.RunComponent(r.Context(), r.PathValue("name"))
 		}),
-		post(h, api.RoleOperator, component+"/pause", "component.pause", "Have no member claim anything new for a component.", h.pause(true)),
-		post(h, api.RoleOperator, component+"/resume", "component.resume", "Let members claim for a component again.", h.pause(false)),
+		post(h, api.RoleOperator, component+"/pause", "component.pause", "Have no member claim anything new for a component.", h.pause(true)).over(h.wasComponent),
+		post(h, api.RoleOperator, component+"/resume", "component.resume", "Let members claim for a component again.", h.pause(false)).over(h.wasComponent),
 		get(h, api.PathItems, "items.read", "The items of components.", func(r *http.Request) ([]api.Item, error) {
 			return a.Items(r.Context(), api.ParseItemQuery(r.URL.Query()))
 		}, seenBy...),
@@ -31,12 +31,12 @@ func (h *handler) ofAutonomous() []Route {
 			return a.Item(r.Context(), api.ParseItemQuery(r.URL.Query()), r.PathValue("id"))
 		}, seenBy...),
 		tick,
-		post(h, api.RoleOperator, api.PathItems, "item.put", "Make an item, or say that it has changed.", h.putItem),
-		post(h, api.RoleOperator, item+"/events", "item.event", "Add an event to an item by hand.", h.appendEvent),
-		post(h, api.RoleOperator, item+"/forget", "item.forget", "Take the events of a type away from an item.", h.forgetEvents),
+		post(h, api.RoleOperator, api.PathItems, "item.put", "Make an item, or say that it has changed.", h.putItem).over(h.wasItem),
+		post(h, api.RoleOperator, item+"/events", "item.event", "Add an event to an item by hand.", h.appendEvent).over(h.wasItem),
+		post(h, api.RoleOperator, item+"/forget", "item.forget", "Take the events of a type away from an item.", h.forgetEvents).over(h.wasItem),
 		get(h, api.PathClaims, "claims.read", "Who works on what.", func(r *http.Request) ([]api.Claim, error) { return a.Claims(r.Context()) }),
-		post(h, api.RoleOperator, api.PathClaims+"/free", "claim.free", "Have a claim end, whoever holds it, and the item be for whoever comes next.", h.endClaim(false)),
-		post(h, api.RoleOperator, api.PathClaims+"/quarantine", "claim.quarantine", "Have a claim end, whoever holds it, and its item be set aside.", h.endClaim(true)),
+		post(h, api.RoleOperator, api.PathClaims+"/free", "claim.free", "Have a claim end, whoever holds it, and the item be for whoever comes next.", h.endClaim(false)).over(h.wasClaim),
+		post(h, api.RoleOperator, api.PathClaims+"/quarantine", "claim.quarantine", "Have a claim end, whoever holds it, and its item be set aside.", h.endClaim(true)).over(h.wasClaim),
 	}
 }
 

@@ -37,6 +37,14 @@ func (h *handler) watched() []watchedResource {
 	}
 }
 
+// Watched are the names of the resources whose changes are streamed.
+func (a *API) Watched() (names []string) {
+	for _, w := range a.h.watched() {
+		names = append(names, w.name)
+	}
+	return names
+}
+
 type watchedResource struct {
 	name, path string
 	tag        func(context.Context) string
@@ -116,6 +124,10 @@ func (t *tags) leave() {
 
 // changes streams which resources have changed. A slow reader gets the latest only: nothing is queued.
 func (h *handler) changes(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead { // there is no body to wait for
+		return
+	}
 	if !h.tags.enter() {
 		h.fail(w, r, &api.Error{Code: api.CodeTooMany, Message: fmt.Sprintf("%d streams are open", mostStreams), Hint: "close some, or ask with ?wait= instead"})
 		return
@@ -124,7 +136,6 @@ func (h *handler) changes(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
 	defer cancel()
 	hints := h.Watch(ctx)
-	w.Header().Set("Content-Type", "text/event-stream")
 	s := stream{w: w, control: http.NewResponseController(w), shown: map[string]string{}}
 	watched := h.watched()
 	beat := time.NewTicker(beatEvery)

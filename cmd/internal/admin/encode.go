@@ -12,8 +12,8 @@ func encode[T any](v T) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// fill puts empty lists and maps where there are none. Lists are copied before something
-// in them is changed: they belong to the backend.
+// fill puts empty lists and maps where there are none. Lists, and what pointers lead to, are copied before something in
+// them is changed: they belong to the backend.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -27,6 +27,14 @@ func fill(v reflect.Value) {
 		if v.IsNil() {
 			v.Set(reflect.MakeMap(v.Type()))
 		}
+	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
+		own := reflect.New(v.Type().Elem())
+		own.Elem().Set(v.Elem())
+		fill(own.Elem())
+		v.Set(own)
 	case reflect.Struct:
 		for f, field := range v.Fields() {
 			if f.IsExported() {

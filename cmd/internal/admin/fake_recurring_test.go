@@ -7,7 +7,7 @@ import (
 )
 
 func (f *fake) Schedules(context.Context) ([]api.Schedule, error) {
-	return []api.Schedule{{Name: "nightly", Kind: "backup", Database: "shop", Cron: "0 2 * * *", Zone: "UTC"}}, f.err
+	return []api.Schedule{{Name: "nightly", Kind: "backup", Database: "shop", Cron: "0 2 * * *", Zone: "UTC"}, {Name: "x", Next: []api.Occurrence{{}}, Last: &api.Task{ID: "t1", Storages: []string{}}}}, f.err
 }
 
 func (f *fake) RunSchedule(_ context.Context, name string) (api.Task, error) {
@@ -27,7 +27,7 @@ func (f *fake) ConfirmPrune(ctx context.Context, database string) (api.Prune, er
 }
 
 func (f *fake) Components(context.Context) ([]api.Component, error) {
-	return []api.Component{{Name: "backup"}}, f.err
+	return []api.Component{{Name: "backup"}, {Name: "x"}}, f.err
 }
 
 func (f *fake) RunComponent(_ context.Context, name string) (api.Tick, error) {

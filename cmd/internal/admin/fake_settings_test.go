@@ -7,7 +7,7 @@ import (
 )
 
 func (f *fake) Settings(context.Context) (api.Settings, error) {
-	return api.Settings{Version: 1, Settings: []api.Setting{{Kind: "database", Name: "shop", Spec: []byte(`{"name":"shop"}`)}}}, f.err
+	return api.Settings{Version: 1, Settings: []api.Setting{{Kind: "database", Name: "shop", Spec: []byte(`{"name":"shop"}`)}, {Kind: "x", Name: "x", Spec: []byte(`{"name":"x"}`)}}}, f.err
 }
 
 func (f *fake) PlanSettings(context.Context, api.ApplySettings) (api.AppliedSettings, error) {
@@ -31,7 +31,7 @@ func (f *fake) LookAtServer(_ context.Context, name string) (api.Server, error) 
 }
 
 func (f *fake) Databases(context.Context) ([]api.Database, error) {
-	return []api.Database{{Name: "shop", From: api.FromFile, Labels: []string{}, Needs: []string{}, Schedules: []string{}}}, f.err
+	return []api.Database{{Name: "shop", From: api.FromFile, Labels: []string{}, Needs: []string{}, Schedules: []string{}}, {Name: "x", From: api.FromServer}}, f.err
 }
 
 func (f *fake) ForgetDatabase(context.Context, string) error { return f.err }

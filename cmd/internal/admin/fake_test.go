@@ -32,6 +32,7 @@ type fake struct {
 	watchers []chan struct{}
 	watching chan struct{} // receives when somebody begins to wait
 	reads    int
+	fences   []api.Fence
 }
 
 func newFake() *fake {
@@ -71,10 +72,10 @@ func (f *fake) View(context.Context) (api.View, error) {
 	return api.View{Version: 7, Leader: "n1", Members: []api.Member{{Node: "n1", Leader: true}, {Node: "n2"}}}, f.err
 }
 
-func (f *fake) Fences(context.Context) ([]api.Fence, error) { return nil, f.err }
+func (f *fake) Fences(context.Context) ([]api.Fence, error) { return f.fences, f.err }
 
 func (f *fake) Recoveries(context.Context) ([]api.Recovery, error) {
-	return []api.Recovery{{Component: "backup", Node: "n2", State: "released", Token: 1 << 52}}, f.err
+	return []api.Recovery{{Component: "backup", Node: "n2", Run: "ab", State: "released", Token: 1 << 52, Steps: []api.Step{{What: "closed"}}}}, f.err
 }
 
 func (f *fake) Tasks(_ context.Context, filter api.TaskFilter) ([]api.Task, error) {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,6 +33,9 @@ func (h *handler) guard(route Route) http.HandlerFunc {
 		if p := passOf(r.Context()); p != nil && p.probe {
 			w.WriteHeader(http.StatusNoContent)
 			return
+		}
+		if route.was != nil {
+			r = r.WithContext(context.WithValue(r.Context(), wasKey{}, route.was))
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		serve(w, r)

@@ -22,7 +22,7 @@ type beforeKey struct{}
 // found notes what there was before a change, for the record of it.
 func found(ctx context.Context, v any) {
 	if b, ok := ctx.Value(beforeKey{}).(*before); ok {
-		b.text = audit.Value(v)
+		b.text = audit.Value(inShort(v))
 	}
 }
 
@@ -45,12 +45,14 @@ func recorded[A any](h *handler, r *http.Request, action string, want any, do fu
 		return *new(A), err
 	}
 	var was before
-	got, err := do(r.WithContext(context.WithValue(ctx, beforeKey{}, &was)))
+	r = r.WithContext(context.WithValue(ctx, beforeKey{}, &was))
+	lookBefore(r.Context(), r, want)
+	got, err := do(r)
 	e.Phase, e.Of, e.Request, e.Before = audit.Done, asked.Seq, nil, was.text
 	if err != nil {
 		e.Phase, e.Problem = audit.Failed, h.translate(err).Message
 	} else {
-		e.After = audit.Value(got)
+		e.After = audit.Value(inShort(got))
 	}
 	within, cancel = context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer cancel()

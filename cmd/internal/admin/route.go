@@ -28,6 +28,7 @@ type Route struct {
 	serve http.HandlerFunc
 	about about // nil: it is about no database
 	weigh weigh // nil: it never needs a second person
+	was   was   // nil: there was nothing before, or serve notes it
 
 	operations []string // that it can be, for weigh
 }

@@ -24,17 +24,17 @@ func (h *handler) ofGroup() []Route {
 		get(h, api.PathMembers, "members.read", "The members of the present view, and nodes whose certificates keep them out.", h.members),
 		get(h, api.PathFences, "fences.read", "Open recoveries, and fences raised on purpose.", func(r *http.Request) ([]api.Fence, error) { return h.Recoveries.Fences(r.Context()) }),
 		get(h, api.PathRecoveries, "recoveries.read", "Open and lately ended recoveries, newest first.", func(r *http.Request) ([]api.Recovery, error) { return h.Recoveries.Recoveries(r.Context()) }),
-		post(h, api.RoleOperator, api.PathRecoveries+"/retry", "recovery.retry", "Let everybody try a parked recovery again.", h.retryRecovery),
-		post(h, api.RoleAdmin, api.PathRecoveries+"/drop", "recovery.drop", "End a recovery for good.", h.dropRecovery),
+		post(h, api.RoleOperator, api.PathRecoveries+"/retry", "recovery.retry", "Let everybody try a parked recovery again.", h.retryRecovery).over(h.wasRecovery),
+		post(h, api.RoleAdmin, api.PathRecoveries+"/drop", "recovery.drop", "End a recovery for good.", h.dropRecovery).over(h.wasRecovery),
 		post(h, api.RoleAdmin, api.PathFences, "fence.raise", "Raise a fence on a component of a living node.", h.raiseFence),
-		post(h, api.RoleAdmin, api.PathFences+"/lower", "fence.lower", "Lower a fence, or take it from its holder.", h.lowerFence),
-		post(h, api.RoleAdmin, api.PathNodes+"/forget", "node.forget", "Remove a node for good.", h.forgetNode),
-		post(h, api.RoleAdmin, api.PathNodes+"/replace", "node.replace", "Let a node come back with another home, once.", h.replaceNode),
+		post(h, api.RoleAdmin, api.PathFences+"/lower", "fence.lower", "Lower a fence, or take it from its holder.", h.lowerFence).over(h.wasFence),
+		post(h, api.RoleAdmin, api.PathNodes+"/forget", "node.forget", "Remove a node for good.", h.forgetNode).over(h.wasMember),
+		post(h, api.RoleAdmin, api.PathNodes+"/replace", "node.replace", "Let a node come back with another home, once.", h.replaceNode).over(h.wasMember),
 		post(h, api.RoleAdmin, api.PathRebase, "group.rebase", "Have positions and tokens go on above all that were ever given out.", h.rebase),
 		get(h, api.PathUpgrade, "upgrade.read", "Which programs the nodes run, and what stands against finalizing an upgrade.", func(r *http.Request) (api.Upgrade, error) { return h.Members.Upgrade(r.Context()) }),
 		post(h, api.RoleAdmin, api.PathUpgradeFinalize, "upgrade.finalize", "Have the group write the next protocol, which older programs do not read.", func(r *http.Request, want api.FinalizeUpgrade) (api.Upgrade, error) {
 			return h.Operator.FinalizeUpgrade(r.Context(), want)
-		}),
+		}).over(h.wasUpgrade),
 	}
 }
 
@@ -46,10 +46,10 @@ func (h *handler) ofTasks() []Route {
 		list(h, api.PathTasks, "tasks.read", "Tasks, newest first.", h.tasks, func(t api.Task) string { return t.ID }, filter...),
 		get(h, one, "task.read", "One task.", func(r *http.Request) (api.Task, error) { return h.Tasks.Task(r.Context(), r.PathValue("id")) }),
 		get(h, one+"/log", "tasklog.read", "What happened to a task.", func(r *http.Request) (api.TaskLog, error) { return h.Tasks.TaskLog(r.Context(), r.PathValue("id")) }),
-		post(h, api.RoleOperator, one+"/cancel", "task.cancel", "Ask for the end of a task.", h.cancel).touching(h.ofTask),
+		post(h, api.RoleOperator, one+"/cancel", "task.cancel", "Ask for the end of a task.", h.cancel).touching(h.ofTask).over(h.wasTask),
 		weighed(post(h, api.RoleOperator, one+"/undo", "restore.undo", "Give the name of a restored database back to the one that it replaced.", func(r *http.Request, _ struct{}) (api.Task, error) {
 			return h.Requests.Undo(r.Context(), r.PathValue("id"))
-		}), h.weighUndo, api.ApproveRestore),
+		}).over(h.wasTask), h.weighUndo, api.ApproveRestore),
 	}
 }
 
@@ -69,11 +69,11 @@ func (h *handler) ofBackups() []Route {
 		}).touching(h.ofRestore),
 		weighed(post(h, api.RoleOperator, one+"/delete", "backup.delete", "Plan the deletion of a backup; the answer is its task.", func(r *http.Request, want api.DeleteBackup) (api.Task, error) {
 			return h.Keeping.DeleteBackup(r.Context(), r.PathValue("id"), want)
-		}).creating().touching(h.ofBackup), h.weighDelete, api.ApproveDelete),
+		}).creating().touching(h.ofBackup).over(h.wasBackup), h.weighDelete, api.ApproveDelete),
 		post(h, api.RoleOperator, one+"/undelete", "backup.undelete", "Take a planned deletion back.", func(r *http.Request, _ struct{}) (api.Backup, error) {
 			return h.Keeping.UndeleteBackup(r.Context(), r.PathValue("id"))
-		}).touching(h.ofBackup),
-		post(h, api.RoleOperator, one+"/mark", "backup.mark", "Pin, accept or note a backup.", h.markBackup).touching(h.ofBackup),
+		}).touching(h.ofBackup).over(h.wasBackup),
+		post(h, api.RoleOperator, one+"/mark", "backup.mark", "Pin, accept or note a backup.", h.markBackup).touching(h.ofBackup).over(h.wasBackup),
 		post(h, api.RoleOperator, one+"/verify", "backup.verify", "Plan a verification; the answer is its task.", func(r *http.Request, want api.VerifyBackup) (api.Task, error) {
 			return h.Keeping.VerifyBackup(r.Context(), r.PathValue("id"), want)
 		}).creating().touching(h.ofBackup),
@@ -95,14 +95,14 @@ func (h *handler) ofRecurring() []Route {
 		post(h, api.RoleOperator, one+"/run", "schedule.run", "Plan a task of a schedule now.", func(r *http.Request, _ struct{}) (api.Task, error) {
 			return h.Recurring.RunSchedule(r.Context(), r.PathValue("name"))
 		}).creating().touching(h.ofSchedule),
-		post(h, api.RoleOperator, one+"/enable", "schedule.enable", "Let a schedule make tasks again.", enable(true)).touching(h.ofSchedule),
-		post(h, api.RoleOperator, one+"/disable", "schedule.disable", "Have a schedule make no tasks.", enable(false)).touching(h.ofSchedule),
+		post(h, api.RoleOperator, one+"/enable", "schedule.enable", "Let a schedule make tasks again.", enable(true)).touching(h.ofSchedule).over(h.wasSchedule),
+		post(h, api.RoleOperator, one+"/disable", "schedule.disable", "Have a schedule make no tasks.", enable(false)).touching(h.ofSchedule).over(h.wasSchedule),
 		get(h, kept, "retention.read", "What retention does with the backups of a database, and why: a dry run.", func(r *http.Request) (api.Prune, error) {
 			return h.Recurring.Prune(r.Context(), r.PathValue("database"))
 		}),
 		weighed(post(h, api.RoleOperator, kept+"/confirm", "retention.confirm", "Let more go at once than the share that needs no word.", func(r *http.Request, _ struct{}) (api.Prune, error) {
 			return h.Recurring.ConfirmPrune(r.Context(), r.PathValue("database"))
-		}).touching(h.ofRetained), h.weighConfirm, api.ApproveDelete),
+		}).touching(h.ofRetained).over(h.wasPrune), h.weighConfirm, api.ApproveDelete),
 	}
 }
 
@@ -123,9 +123,9 @@ func (h *handler) ofStorages() []Route {
 func (h *handler) ofKeyring() []Route {
 	return []Route{
 		get(h, api.PathKeyring, "keyring.read", "The gossip keys of all nodes, by fingerprint.", func(r *http.Request) (api.Keyring, error) { return h.Keyring.Keyring(r.Context()) }).by(api.RoleAdmin),
-		post(h, api.RoleAdmin, api.PathKeyring, "keyring.add", "Give all nodes a key.", h.addKey),
-		post(h, api.RoleAdmin, api.PathKeyring+"/rekey", "keyring.rekey", "Replace all gossip keys by a new one.", h.rekey),
-		post(h, api.RoleAdmin, api.PathKeyring+"/use", "keyring.use", "Have all nodes encrypt with a key.", h.useKey),
-		post(h, api.RoleAdmin, api.PathKeyring+"/remove", "keyring.remove", "Take a key away from all nodes.", h.removeKey),
+		post(h, api.RoleAdmin, api.PathKeyring, "keyring.add", "Give all nodes a key.", h.addKey).over(h.wasKeyring),
+		post(h, api.RoleAdmin, api.PathKeyring+"/rekey", "keyring.rekey", "Replace all gossip keys by a new one.", h.rekey).over(h.wasKeyring),
+		post(h, api.RoleAdmin, api.PathKeyring+"/use", "keyring.use", "Have all nodes encrypt with a key.", h.useKey).over(h.wasKeyring),
+		post(h, api.RoleAdmin, api.PathKeyring+"/remove", "keyring.remove", "Take a key away from all nodes.", h.removeKey).over(h.wasKeyring),
 	}
 }

@@ -57,7 +57,7 @@ func (h *handler) ofSettings() []Route {
 		remove(h, api.RoleAdmin, api.PathDatabases+"/{name}", "database.forget", "Expect nothing more of a database that is gone from its server; its backups stay.", func(r *http.Request) (api.Ended, error) {
 			name := r.PathValue("name")
 			return api.Ended{Name: name}, h.Settings.ForgetDatabase(r.Context(), name)
-		}),
+		}).over(h.wasDatabase),
 	}
 }
 
@@ -68,7 +68,17 @@ func (h *handler) setSetting(r *http.Request, want api.SetSetting) (api.AppliedS
 	} else if ok {
 		found(r.Context(), was)
 	}
-	return h.Settings.ApplySettings(r.Context(), api.ApplySettings{Settings: []api.Setting{{Kind: kind, Name: name, Spec: want.Spec}}})
+	return h.Settings.ApplySettings(r.Context(), settingOf(r, want))
+}
+
+// settingOf is the wish for one setting as a wish for settings.
+func settingOf(r *http.Request, want api.SetSetting) api.ApplySettings {
+	kind, name := r.PathValue("kind"), r.PathValue("name")
+	out := api.ApplySettings{Settings: []api.Setting{{Kind: kind, Name: name, Spec: want.Spec}}}
+	if want.Seen != "" {
+		out.Seen = []api.SeenSetting{{Kind: kind, Name: name, Tag: want.Seen}}
+	}
+	return out
 }
 
 func (h *handler) removeSetting(r *http.Request) (api.Ended, error) {

@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +42,7 @@ func newSite(t *testing.T, secure *tls.Config) *site {
 	s.accounts = accounts.New(accounts.Config{Store: store, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}})
 	s.trail = audit.New(store, "n1", time.Now)
 	s.fake.set(api.Task{ID: "x", Database: "shop"})
+	s.fake.fences = []api.Fence{{Component: "backup", Node: "n2", Token: 7}}
 	b := s.fake.backend()
 	b.Kept, b.Accounts, b.Trail = store, s.accounts, s.trail
 	s.API = NewHandler(b)
@@ -85,8 +88,8 @@ var bodies = map[string]string{
 	"node.drain":       `{"node":"n3"}`,
 	"node.undrain":     `{"node":"n3"}`,
 	"node.remove":      `{"node":"n3"}`,
-	"node.forget":      `{"node":"n3"}`,
-	"node.replace":     `{"node":"n3"}`,
+	"node.forget":      `{"node":"n2"}`,
+	"node.replace":     `{"node":"n2"}`,
 	"group.rebase":     `{"why":"rolled back"}`,
 	"backup.create":    `{"database":"shop"}`,
 	"restore.create":   `{"target":"copy"}`,
@@ -147,7 +150,7 @@ func send(t *testing.T, c *http.Client, q *http.Request) (int, http.Header, []by
 		t.Fatal(err)
 	}
 	defer a.Body.Close()
-	if a.Header.Get("Content-Type") == "text/event-stream" {
+	if a.Header.Get("Content-Type") == "text/event-stream" && q.Method != http.MethodHead {
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(a.Body, first); err != nil {
 			t.Fatal(err)
@@ -172,6 +175,9 @@ func is(t *testing.T, what string, want, status int, header http.Header, body []
 		if header.Get("Content-Type") != api.ProblemType || json.Unmarshal(body, &p) != nil || p.Status != status || p.Code == "" || p.Detail == "" {
 			t.Errorf("%s: %s is no problem: %s", what, header.Get("Content-Type"), body)
 		}
+		if problem := describedProblem(t, body); problem != "" {
+			t.Errorf("%s: a problem is not as described: %s", what, problem)
+		}
 		if bytes.Contains(body, []byte("goroutine ")) || bytes.Contains(body, []byte(".go:")) {
 			t.Errorf("%s: the answer shows a stack: %s", what, body)
 		}
@@ -181,6 +187,25 @@ func is(t *testing.T, what string, want, status int, header http.Header, body []
 			t.Errorf("%s: %s is %q", what, name, got)
 		}
 	}
+}
+
+// described is the API's description, as it is served.
+var described = sync.OnceValues(func() (d document, err error) {
+	return d, json.Unmarshal(NewHandler(newFake().backend()).h.description, &d)
+})
+
+// describedProblem says how a problem is not as the description says; empty when it is.
+func describedProblem(t *testing.T, body []byte) string {
+	t.Helper()
+	d, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err.Error()
+	}
+	return d.check("problem", schema{Ref: "#/components/schemas/Problem"}, v)
 }
 
 // TestEveryRouteRefuses walks the table: whatever route there is, and will be, refuses whom and what it has to.
@@ -323,7 +348,7 @@ func (s *site) refusesOtherNames(t *testing.T, r Route) {
 }
 
 func (s *site) refusesMethods(t *testing.T, r Route) {
-	for _, method := range []string{http.MethodPut, http.MethodPatch, "NONSENSE"} {
+	for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, http.MethodTrace, "NONSENSE"} {
 		q := s.request(t, r, "")
 		q.Method = method
 		q.Header.Set("Authorization", "Bearer "+s.tokens[api.RoleAdmin])
@@ -377,7 +402,16 @@ func TestEveryRouteAnswers(t *testing.T) {
 				t.Errorf("%d records in the audit trail, want %d", got, want)
 			}
 			if r.Method == http.MethodGet {
+				q = s.request(t, r, "")
+				q.Method = http.MethodHead
+				q.Header.Set("Authorization", "Bearer "+s.tokens[api.RoleAdmin])
+				if head, _, text := send(t, http.DefaultClient, q); head != status || len(text) > 0 {
+					t.Errorf("HEAD is answered with %d and %d bytes", head, len(text))
+				}
 				return
+			}
+			if r.Audited {
+				s.tellsBefore(t, r)
 			}
 			s.prepare(t, r)
 			status, header, body = send(t, http.DefaultClient, s.withSession(t, r, api.RoleAdmin, true))
@@ -389,6 +423,25 @@ func TestEveryRouteAnswers(t *testing.T) {
 	}
 	if c, err := s.trail.Check(t.Context()); err != nil || !c.Whole {
 		t.Errorf("the trail: %+v, %v", c, err)
+	}
+}
+
+// nothingBefore are routes that change nothing that there was: they make something new, or begin something.
+var nothingBefore = []string{
+	"backup.create", "restore.create", "backup.verify", "backup.replicate", "schedule.run", "component.run", "fence.raise", "group.rebase", "user.add", "token.add",
+	"storage.check", "storage.test", "catalog.rebuild", "database.test", "server.look", "notify.test", "config.reload", "ledger.copy", "session.begin", "settings.apply",
+}
+
+// tellsBefore: the record of a change that was just made tells what there was and what there is.
+func (s *site) tellsBefore(t *testing.T, r Route) {
+	t.Helper()
+	list, err := s.trail.List(t.Context(), api.AuditFilter{Action: r.Action, Limit: 1})
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	done := list[0]
+	if (len(done.Before) == 0) != slices.Contains(nothingBefore, r.Action) || len(done.After) == 0 && r.Action != "session.begin" || strings.Contains(string(done.Before)+string(done.After), "too long") {
+		t.Errorf("what was before: %s, and after: %s", done.Before, done.After)
 	}
 }
 

@@ -75,7 +75,7 @@ func (h *handler) weighApply(r *http.Request, want api.ApplySettings) (deed, err
 }
 
 func (h *handler) weighSetting(r *http.Request, want api.SetSetting) (deed, error) {
-	d, _, err := h.weighSettings(r, api.ApplySettings{Settings: []api.Setting{{Kind: r.PathValue("kind"), Name: r.PathValue("name"), Spec: want.Spec}}})
+	d, _, err := h.weighSettings(r, settingOf(r, want))
 	return d, err
 }
 

@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -34,6 +37,35 @@ type ApplySettings struct {
 	Settings []Setting `json:"settings"`
 	Prune    bool      `json:"prune,omitempty"`   // others are removed; backups never are
 	Version  uint64    `json:"version,omitempty"` // only while that is theirs; 0: whatever it is
+	// Seen are some of them as who asks has seen them: nothing is changed when one is otherwise by now.
+	Seen []SeenSetting `json:"seen,omitempty"`
+}
+
+// SeenSetting is a setting as somebody has seen it.
+type SeenSetting struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	Tag  string `json:"tag"` // of its spec; none: there was no such setting
+}
+
+// NoSetting is the tag of a setting that there is not.
+const NoSetting = "none"
+
+// SpecTag tells a spec from others: 16 hex digits of the SHA-256 of its JSON, keys sorted, without space. What is no JSON has
+// the tag of null.
+func SpecTag(spec json.RawMessage) string {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(spec))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		v = nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("api: what was JSON is none: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // What becomes of a setting.
@@ -64,6 +96,9 @@ type AppliedSettings struct {
 // SetSetting makes or replaces one setting.
 type SetSetting struct {
 	Spec json.RawMessage `json:"spec"`
+	// Seen is the tag (SpecTag) of its spec as who asks has seen it, or none: nothing is changed when it is otherwise by now.
+	// Empty: whatever it is.
+	Seen string `json:"seen,omitempty"`
 }
 
 // Server is a server of the settings with the databases that were found on it.
@@ -129,7 +164,7 @@ func (c *Client) ApplySettings(ctx context.Context, r ApplySettings) (AppliedSet
 
 // SetSetting makes or replaces one setting.
 func (c *Client) SetSetting(ctx context.Context, s Setting) (AppliedSettings, error) {
-	return post[AppliedSettings](ctx, c, SettingPath(s.Kind, s.Name), SetSetting{s.Spec})
+	return post[AppliedSettings](ctx, c, SettingPath(s.Kind, s.Name), SetSetting{Spec: s.Spec})
 }
 
 // RemoveSetting removes one setting. Backups stay.

@@ -50,6 +50,25 @@ func changesTo(now, want []configs.Object, prune bool) (all []configs.Object, p 
 	return all, p
 }
 
+// unchanged is an error when a setting is not as who asks has seen it: what somebody else has done meanwhile is not undone by
+// who does not know of it.
+func unchanged(now []configs.Object, seen []api.SeenSetting) error {
+	for _, was := range seen {
+		i := slices.IndexFunc(now, func(o configs.Object) bool { return o.Kind == was.Kind && o.Name == was.Name })
+		what := was.Kind + " " + was.Name
+		switch {
+		case i < 0 && was.Tag == api.NoSetting, i >= 0 && was.Tag == api.SpecTag(now[i].Spec):
+		case i < 0:
+			return &api.Error{Code: api.CodeConflict, Message: what + " was removed meanwhile: nothing was changed", Hint: "look at the settings again"}
+		case was.Tag == api.NoSetting:
+			return &api.Error{Code: api.CodeConflict, Message: "there is a " + what + " already: nothing was changed", Hint: "choose another name, or change the one that there is"}
+		default:
+			return &api.Error{Code: api.CodeConflict, Message: "somebody has changed " + what + " meanwhile: nothing was changed", Hint: "look at it again"}
+		}
+	}
+	return nil
+}
+
 // differ are the keys whose values differ.
 func differ(a, b json.RawMessage) []string {
 	var was, is map[string]json.RawMessage

@@ -142,6 +142,9 @@ func (k *Keeper) plan(ctx context.Context, s State, r api.ApplySettings) (plan, 
 	if len(s.Problems) > 0 {
 		return plan{}, &api.Error{Code: api.CodeConflict, Message: "the group has settings that this version does not understand: " + s.Problems[0].String(), Hint: "ask a node of the newer version"}
 	}
+	if err := unchanged(s.Settings.Objects(), r.Seen); err != nil {
+		return plan{}, err
+	}
 	want, err := understood(r.Settings)
 	if err != nil {
 		return plan{}, err

@@ -160,6 +160,40 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
+// TestSeen: of two who have opened the same setting the second is told of what the first has done, and undoes nothing of it;
+// how the JSON was written makes no difference, nor does what became of other settings.
+func TestSeen(t *testing.T) {
+	k, _ := newKeeper(nil)
+	shop := func(spec, tag string) error {
+		_, err := k.Apply(t.Context(), api.ApplySettings{Settings: []api.Setting{setting("database", "shop", spec)}, Seen: []api.SeenSetting{{Kind: "database", Name: "shop", Tag: tag}}})
+		return err
+	}
+	refused := func(err error, says string) {
+		t.Helper()
+		var e *api.Error
+		if !errors.As(err, &e) || e.Code != api.CodeConflict || !strings.Contains(e.Message, says) {
+			t.Errorf("%v, and it should say %q", err, says)
+		}
+	}
+	const first, second = `{"name":"shop","dsn":"env:SHOP"}`, `{"name":"shop","dsn":"env:A&B"}`
+	refused(shop(first, api.SpecTag([]byte(first))), "was removed")
+	if err := shop(first, api.NoSetting); err != nil {
+		t.Fatal(err)
+	}
+	refused(shop(second, api.NoSetting), "there is a database shop already")
+	seen := api.SpecTag([]byte(` { "dsn": "env:SHOP", "name": "shop" } `))
+	if _, err := k.Apply(t.Context(), api.ApplySettings{Settings: []api.Setting{setting("storage", "disk", `{"name":"disk","kind":"local","path":"/srv/backups"}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := shop(second, seen); err != nil {
+		t.Fatal(err)
+	}
+	refused(shop(`{"name":"shop","dsn":"env:OTHER"}`, seen), "somebody has changed database shop")
+	if err := shop(first, api.SpecTag([]byte(`{"name":"shop","dsn":"env:A\u0026B"}`))); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAnything: whatever was there, after an apply with prune there is what was asked for, and a plan has said so.
 func TestAnything(t *testing.T) {
 	draw := func(t *rapid.T, label string) []api.Setting {
