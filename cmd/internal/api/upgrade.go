@@ -1,6 +1,9 @@
 package api
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Paths of upgrades.
 const (
@@ -24,6 +27,20 @@ type Program struct {
 	Protocol uint32 `json:"protocol"` // newest that it reads; 0: not known
 	Here     bool   `json:"here"`     // it is a member now; else it has a place in the log only
 }
+
+// Versions are those of the programs that run, each once.
+func (u Upgrade) Versions() (list []string) {
+	for _, p := range u.Programs {
+		if p.Here && p.Version != "" {
+			list = append(list, p.Version)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Rolling tells whether an upgrade is on the way, or waits to be finalized.
+func (u Upgrade) Rolling() bool { return u.Next > u.Protocol || len(u.Versions()) > 1 }
 
 // FinalizeUpgrade has the group write the next protocol.
 type FinalizeUpgrade struct {

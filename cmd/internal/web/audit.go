@@ -8,6 +8,7 @@ type auditData struct {
 	Records []api.AuditRecord
 	Check   api.AuditCheck
 	More    string
+	Newest  string
 }
 
 func auditTrail(v *visit) (any, error) {
@@ -16,7 +17,7 @@ func auditTrail(v *visit) (any, error) {
 		return nil, err
 	}
 	f.Limit = pageSize
-	d := auditData{Filter: f}
+	d := auditData{Filter: f, Newest: "/audit?" + api.AuditFilter{Actor: f.Actor, Action: f.Action, Target: f.Target}.Query().Encode()}
 	if d.Records, err = ask[[]api.AuditRecord](v, api.AuditPath(f)); err != nil {
 		return nil, err
 	}

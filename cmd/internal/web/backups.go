@@ -19,15 +19,20 @@ type backupsData struct {
 	Databases      []string // that can be chosen
 	Own            []string // of which who asks may make one
 	Backups        []api.Backup
-	More           string
+	After, More    string
+	Newest         string
 	Cut            bool // there are more than were looked at
 	Storages       []string
-	Chosen         string // in the form, when it is shown again
+	Chosen         string          // in the form, when it is shown again
+	Picked         map[string]bool // storages, likewise
 }
 
 func backups(v *visit) (any, error) {
 	q := v.r.URL.Query()
-	d := backupsData{Database: q.Get("database"), Text: strings.TrimSpace(q.Get("text")), Chosen: v.form.Get("database")}
+	d := backupsData{After: q.Get("after"), Newest: "/backups?" + api.BackupFilter{Database: q.Get("database")}.Query().Encode(), Database: q.Get("database"), Text: strings.TrimSpace(q.Get("text")), Chosen: v.form.Get("database"), Picked: map[string]bool{}}
+	for _, name := range v.picked("storage") {
+		d.Picked[name] = true
+	}
 	f := api.BackupFilter{Database: d.Database, Limit: pageSize, After: q.Get("after")}
 	if d.Text != "" {
 		f.Limit = scanned
@@ -69,11 +74,28 @@ type backupData struct {
 	May    bool // work with it
 	Broken bool // a copy is missing or corrupt
 	Kept   bool // it is whole and can be used
+	Marks  marks
+	AtOnce bool // in the form of a deletion, when it is shown again
+}
+
+// marks are what the form for them is filled with.
+type marks struct {
+	Pinned, Accepted bool
+	Note             string
 }
 
 func backup(v *visit) (any, error) {
 	b, err := ask[api.Backup](v, api.BackupPath(v.r.PathValue("id")))
-	d := backupData{Backup: b, May: v.operates([]string{b.Database}, nil), Kept: b.State == api.Completed}
+	d := backupData{Backup: b, May: v.operates([]string{b.Database}, nil), Kept: b.State == api.Completed, AtOnce: v.checked("now")}
+	d.Marks = marks{b.Pinned, b.Accepted, b.Note}
+	if v.form.Has("note") {
+		d.Marks.Note = v.form.Get("note")
+		for name, is := range map[string]*bool{"pinned": &d.Marks.Pinned, "accepted": &d.Marks.Accepted} {
+			if v.checked(name) != v.checked("was_" + name) { // else it is as somebody else has left it
+				*is = v.checked(name)
+			}
+		}
+	}
 	d.Broken = slices.ContainsFunc(b.Storages, func(c api.Copy) bool { return c.State != "present" })
 	return d, err
 }
@@ -104,13 +126,33 @@ func ofBackups() []Deed {
 			b, err := tell[api.Backup](v, api.BackupPath(v.r.PathValue("id"))+"/undelete", struct{}{})
 			return "/backups/" + segment(b.ID) + "?done=undelete", err
 		}},
-		{Path: one + "/mark", Action: "backup.mark", Fields: []string{"pinned", "accepted", "note"}, again: one, do: doMark},
+		{Path: one + "/mark", Action: "backup.mark", Fields: []string{"pinned", "accepted", "note", "was_pinned", "was_accepted", "was_note"}, again: one, do: doMark},
 	}
 }
 
+// doMark changes what the form differs in from what it showed: what somebody else has marked meanwhile stays.
 func doMark(v *visit) (string, error) {
-	pinned, accepted, note := v.checked("pinned"), v.checked("accepted"), v.form.Get("note")
-	b, err := tell[api.Backup](v, api.BackupPath(v.r.PathValue("id"))+"/mark", api.MarkBackup{Pinned: &pinned, Accepted: &accepted, Note: &note})
+	id := v.r.PathValue("id")
+	b, err := ask[api.Backup](v, api.BackupPath(id))
+	if err != nil {
+		return "", err
+	}
+	var change api.MarkBackup
+	for name, field := range map[string]**bool{"pinned": &change.Pinned, "accepted": &change.Accepted} {
+		if is := v.checked(name); is != v.checked("was_"+name) {
+			*field = &is
+		}
+	}
+	if note := v.form.Get("note"); note != v.form.Get("was_note") {
+		if b.Note != note && b.Note != v.form.Get("was_note") {
+			return "", &api.Error{Code: api.CodeConflict, Message: "somebody has written another note meanwhile: " + b.Note, Hint: "press the button again to have yours take its place"}
+		}
+		change.Note = &note
+	}
+	if change == (api.MarkBackup{}) {
+		return "/backups/" + segment(id) + "?done=mark", nil
+	}
+	b, err = tell[api.Backup](v, api.BackupPath(id)+"/mark", change)
 	return "/backups/" + segment(b.ID) + "?done=mark", err
 }
 

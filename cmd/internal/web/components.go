@@ -10,8 +10,12 @@ import (
 type componentsData struct {
 	Components []api.Component
 	Claims     []api.Claim
+	More       int // claims that are not shown
 	May        bool
 }
+
+// mostClaims is how many claims are shown.
+const mostClaims = 200
 
 func components(v *visit) (any, error) {
 	list, err := ask[[]api.Component](v, api.PathComponents)
@@ -19,7 +23,8 @@ func components(v *visit) (any, error) {
 		return nil, err
 	}
 	claims, err := ask[[]api.Claim](v, api.PathClaims)
-	return componentsData{list, claims, v.may(api.RoleOperator)}, err
+	shown := foremost(claims, mostClaims, func(c api.Claim) bool { return c.State != "held" })
+	return componentsData{list, shown, len(claims) - len(shown), v.may(api.RoleOperator)}, err
 }
 
 func ofComponents() []Deed {

@@ -42,11 +42,10 @@ func database(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(o.Databases, func(d api.DatabaseState) bool { return d.Name == name })
-	if i < 0 {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no such database, and no backup of one", Hint: "the page Group says which there are"}
+	d := databaseData{May: v.operates([]string{name}, nil)}
+	if d.DatabaseState, err = v.stateOf(name, o.Databases); err != nil {
+		return nil, err
 	}
-	d := databaseData{DatabaseState: o.Databases[i], May: v.operates([]string{name}, nil)}
 	for _, s := range o.Storages {
 		d.Storages = append(d.Storages, s.Name)
 	}
@@ -69,6 +68,21 @@ func database(v *visit) (any, error) {
 	}
 	d.Prune = &prune
 	return d, nil
+}
+
+// stateOf is how the backups of a database are, also of one that is gone from its server and never had one.
+func (v *visit) stateOf(name string, list []api.DatabaseState) (api.DatabaseState, error) {
+	if i := slices.IndexFunc(list, func(d api.DatabaseState) bool { return d.Name == name }); i >= 0 {
+		return list[i], nil
+	}
+	known, err := ask[[]api.Database](v, api.PathDatabases)
+	if err != nil {
+		return api.DatabaseState{}, err
+	}
+	if slices.ContainsFunc(known, func(d api.Database) bool { return d.Name == name }) {
+		return api.DatabaseState{Name: name, State: api.BackupsUnwatched}, nil
+	}
+	return api.DatabaseState{}, &api.Error{Code: api.CodeNotFound, Message: "there is no such database, and no backup of one", Hint: "the page Group says which there are"}
 }
 
 func ofDatabases() []Deed {

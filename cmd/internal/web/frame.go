@@ -28,7 +28,10 @@ type frame struct {
 	Token              string
 	Menu               []entry
 	Refresh            bool
-	Said               string
+	Said, Note         string
+	Again              bool   // a form is shown again, filled as it was
+	Self               string // where it is looked at again, when that is not where it was asked for
+	Watch              string // the resources whose changes are streamed
 	Wrong              *api.Error
 	Main               any
 }
@@ -41,8 +44,8 @@ type entry struct {
 
 func (v *visit) frame(page View, data any) frame {
 	f := frame{
-		Title: page.Title, Group: v.cfg.Group, Node: v.cfg.Node, Name: v.who.Name, Role: v.who.Role, Token: v.token, Wrong: v.wrong, Refresh: page.live && v.wrong == nil,
-		Said: said[v.r.URL.Query().Get("done")], Main: data,
+		Title: page.Title, Group: v.cfg.Group, Node: v.cfg.Node, Name: v.who.Name, Role: v.who.Role, Token: v.token, Wrong: v.wrong, Refresh: page.live && v.reads(),
+		Said: said[v.r.URL.Query().Get("done")], Note: v.note, Again: v.form != nil, Self: v.self, Watch: v.watched, Main: data,
 	}
 	if v.who.Name == "" {
 		return f
@@ -67,7 +70,8 @@ var said = map[string]string{
 	"drain": "The node begins nothing new.", "undrain": "The node works again.", "retry": "Everybody may try again.", "drop": "The recovery has ended.",
 	"setting": "The group works with it from now on.", "removesetting": "It is removed; backups stay.", "look": "The server is asked.", "forget": "Nothing more is expected of it; its backups stay.",
 	"ask": "That takes a second person: it waits, and nothing was done yet.", "approve": "It is approved.", "refuse": "It is refused, and nothing was done.",
-	"user": "The user is changed.", "adduser": "The user may log in.", "removeuser": "The user is gone.", "removetoken": "The token is worth nothing any more.",
+	"finalize": "The group writes the next protocol from now on.",
+	"user":     "The user is changed.", "adduser": "The user may log in.", "removeuser": "The user is gone.", "removetoken": "The token is worth nothing any more.",
 }
 
 // parse reads every sheet together with the layout and the parts that all may use.

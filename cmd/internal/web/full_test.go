@@ -35,6 +35,11 @@ func fullSample() *sample {
 		s.members = append(s.members, api.Member{Node: n, Run: fmt.Sprintf("%032x", i+77), Role: "core", State: state, Ready: i < 2, Suspected: i == 2, Leader: i == 0, Voter: true, Self: i == 0,
 			GossipAddr: fmt.Sprintf("10.0.0.%d:7946", i+1), ClusterAddr: fmt.Sprintf("10.0.0.%d:7947", i+1), Components: []string{"backup", "delete", "prune", "replicate", "restore", "verify"}, JoinedAt: ago(time.Duration(i+1) * 26 * time.Hour)})
 	}
+	s.members[0].Version, s.members[1].Version, s.members[2].Version = "v1.3.0", "v1.3.0", "v1.2.0"
+	s.members[0].Protocol, s.members[1].Protocol, s.members[2].Protocol = 4, 4, 4
+	s.refused = []api.Member{{Node: "n5", State: api.MemberRefused, Components: []string{}, Problem: "its certificate expired 3 days ago: renew it with fencepost certs renew"}}
+	s.overview.Upgrade = api.Upgrade{Protocol: 3, Next: 4, Against: []string{"n4 is not here"}, Programs: []api.Program{
+		{Node: "n1", Version: "v1.3.0", Protocol: 4, Here: true}, {Node: "n2", Version: "v1.3.0", Protocol: 4, Here: true}, {Node: "n3", Version: "v1.2.0", Protocol: 4, Here: true}, {Node: "n4"}}}
 	s.fences = []api.Fence{{Component: "backup", Node: "n2", Run: deadRun, Holder: "n3", Token: token, State: api.FenceRaised, Evidence: "obituary", Since: ago(2 * time.Second), WaitingFor: "n3 to finish", Attempts: 1}}
 	s.recovered = []api.Recovery{
 		s.death("backup", token, now),
@@ -57,6 +62,7 @@ func fullSample() *sample {
 		{ID: "b1", Database: "shop", State: "completed", Token: token - 200, AsOf: ago(3 * time.Hour), RawBytes: 412 << 20, StoredBytes: 131 << 20, SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Storages: []api.Copy{{Storage: "near", State: "present", Bytes: 131 << 20}, {Storage: "far", State: "missing", Error: "object not found"}},
 			Created: now.Add(-3 * time.Hour), Completed: ago(3*time.Hour - time.Minute), DurationMS: 61000, Verified: ago(2 * time.Hour), Pinned: true, Note: "before the release", MarkedBy: "ann", Globals: "without passwords"},
 		{ID: "b2", Database: "warehouse", State: "completed", Token: token - 900, AsOf: ago(31 * time.Hour), RawBytes: 9 << 30, StoredBytes: 2 << 30, Storages: []api.Copy{{Storage: "near", State: "present", Bytes: 2 << 30}}, Created: now.Add(-31 * time.Hour), Completed: ago(30 * time.Hour), Suspect: []string{"it is half as large as the ones before it"}},
+		{ID: "b3", Database: "shop", State: "creating", Token: token + 3, Created: now.Add(-4 * time.Minute)},
 		{ID: "b4", Database: "shop", State: "deleting", Token: token - 2000, AsOf: ago(400 * time.Hour), RawBytes: 300 << 20, StoredBytes: 99 << 20, Created: now.Add(-400 * time.Hour)},
 	}
 	paris := time.FixedZone("CET", 3600)

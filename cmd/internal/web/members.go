@@ -2,16 +2,18 @@ package web
 
 import "github.com/fencepost/fencepost/cmd/internal/api"
 
-// membersData is who is here.
+// membersData is who is here, and who would be if their certificates counted.
 type membersData struct {
 	api.View
-	Lines []memberLine
-	May   bool
+	Upgrade api.Upgrade
+	Lines   []memberLine
+	May     bool
 }
 
 // memberLine is a member, and whether it may be restarted now.
 type memberLine struct {
 	api.Member
+	In      bool // it is a member
 	Restart api.MayRestart
 	Drain   api.Drain
 }
@@ -25,8 +27,11 @@ func members(v *visit) (any, error) {
 		return nil, err
 	}
 	d := membersData{View: view, May: v.may(api.RoleAdmin)}
+	if d.Upgrade, err = ask[api.Upgrade](v, api.PathUpgrade); err != nil {
+		return nil, err
+	}
 	for _, m := range view.Members {
-		line := memberLine{Member: m}
+		line := memberLine{Member: m, In: true}
 		if line.Restart, err = ask[api.MayRestart](v, api.MayRestartPath(m.Node)); err != nil {
 			line.Restart = api.MayRestart{Why: []string{problemOf(err).Message}}
 		}
@@ -34,6 +39,9 @@ func members(v *visit) (any, error) {
 			line.Drain = api.Drain{} // the rest of the page is worth showing without
 		}
 		d.Lines = append(d.Lines, line)
+	}
+	for _, m := range view.Refused {
+		d.Lines = append(d.Lines, memberLine{Member: m})
 	}
 	return d, nil
 }

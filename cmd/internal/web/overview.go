@@ -5,6 +5,7 @@ import (
 	"context"
 	"html/template"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,50 @@ type overviewData struct {
 
 // Green tells whether nothing needs a person.
 func (o overviewData) Green() bool { return o.Health == api.HealthWell }
+
+// How much of each thing the overview shows, so that it stays one: what needs a person first, the rest where it is listed.
+const (
+	mostAlarms    = 12
+	mostDatabases = 30
+	mostLines     = 20
+)
+
+// FirstAlarms are those that are shown at once, OtherAlarms those behind them.
+func (o overviewData) FirstAlarms() []api.Alarm { return first(o.Alarms, mostAlarms) }
+func (o overviewData) OtherAlarms() []api.Alarm { return o.Alarms[len(o.FirstAlarms()):] }
+
+// FirstDatabases are all of them, by name, or of many those that need somebody before the others.
+func (o overviewData) FirstDatabases() []api.DatabaseState {
+	return foremost(o.Databases, mostDatabases, func(d api.DatabaseState) bool { return tone(d.State) != "good" || d.Error != "" })
+}
+
+// FirstMembers are as FirstDatabases.
+func (o overviewData) FirstMembers() []api.Member {
+	return foremost(o.Members, mostLines, func(m api.Member) bool { return !m.Ready || m.Leader })
+}
+
+// FirstRecoveries are the newest.
+func (o overviewData) FirstRecoveries() []api.Recovery { return first(o.Recoveries, mostLines) }
+
+func first[A any](list []A, most int) []A { return list[:min(len(list), most)] }
+
+// foremost are the first of a list; where there are more, those that somebody should look at are before the others.
+func foremost[A any](list []A, most int, urgent func(A) bool) []A {
+	if len(list) <= most {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b A) int {
+		switch x, y := urgent(a), urgent(b); {
+		case x && !y:
+			return -1
+		case y && !x:
+			return 1
+		}
+		return 0
+	})
+	return list[:most]
+}
 
 func (s *Site) overviewPage() View {
 	return View{Path: "/{$}", Title: "Overview", Least: api.RoleViewer, menu: "Overview", live: true, sheet: "overview", whole: func(v *visit) {

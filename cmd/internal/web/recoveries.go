@@ -29,6 +29,7 @@ type recoveryData struct {
 	Orphans  []orphan
 	MayRetry bool
 	MayDrop  bool
+	Why      string // in the form, when it is shown again
 }
 
 // orphan is a task of the dead run, and what its recoverer made of it.
@@ -49,7 +50,7 @@ func recovery(v *visit) (any, error) {
 	if i < 0 {
 		return nil, &api.Error{Code: api.CodeNotFound, Message: "no such recovery is known", Hint: "those that ended long ago are not kept"}
 	}
-	d := recoveryData{Recovery: all[i]}
+	d := recoveryData{Recovery: all[i], Why: v.form.Get("why")}
 	if d.Orphans, err = v.orphans(d.Recovery, all); err != nil {
 		return nil, err
 	}

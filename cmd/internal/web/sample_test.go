@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ type sample struct {
 	now       time.Time
 	overview  api.Overview
 	members   []api.Member
+	refused   []api.Member
 	fences    []api.Fence
 	recovered []api.Recovery
 	tasks     []api.Task
@@ -65,7 +67,7 @@ func (s *sample) LabelsOf(database string) []string {
 }
 func (s *sample) Status(context.Context) (api.Status, error) { return s.overview.Status, nil }
 func (s *sample) View(context.Context) (api.View, error) {
-	return api.View{Version: 1764538000000128, Leader: "n1", Members: s.members}, nil
+	return api.View{Version: 1764538000000128, Leader: "n1", Members: s.members, Refused: s.refused}, nil
 }
 func (s *sample) Overview(context.Context) (api.Overview, error) {
 	s.mu.Lock()
@@ -90,9 +92,10 @@ func (s *sample) LowerFence(context.Context, api.LowerFence) (api.Fence, error) 
 	return api.Fence{}, nil
 }
 func (s *sample) ForgetNode(context.Context, api.NodeName) (api.Node, error) { return api.Node{}, nil }
-func (s *sample) Upgrade(context.Context) (api.Upgrade, error)               { return api.Upgrade{}, nil }
-func (s *sample) FinalizeUpgrade(context.Context, api.FinalizeUpgrade) (api.Upgrade, error) {
-	return api.Upgrade{}, nil
+func (s *sample) Upgrade(context.Context) (api.Upgrade, error)               { return s.overview.Upgrade, nil }
+func (s *sample) FinalizeUpgrade(_ context.Context, r api.FinalizeUpgrade) (api.Upgrade, error) {
+	s.done(strings.TrimSpace("upgrade.finalize " + strings.Join(r.Without, " ")))
+	return s.overview.Upgrade, nil
 }
 func (s *sample) Rebase(context.Context, api.Rebase) (api.Numbers, error) { return api.Numbers{}, nil }
 
@@ -198,7 +201,14 @@ func (s *sample) UndeleteBackup(_ context.Context, id string) (api.Backup, error
 	return api.Backup{ID: id}, nil
 }
 func (s *sample) MarkBackup(_ context.Context, id string, r api.MarkBackup) (api.Backup, error) {
-	s.done("backup.mark " + id + " " + *r.Note)
+	what := "backup.mark " + id
+	if r.Pinned != nil {
+		what += fmt.Sprint(" pinned ", *r.Pinned)
+	}
+	if r.Note != nil {
+		what += " " + *r.Note
+	}
+	s.done(what)
 	return api.Backup{ID: id}, nil
 }
 func (s *sample) VerifyBackup(_ context.Context, id string, r api.VerifyBackup) (api.Task, error) {
@@ -286,6 +296,17 @@ func (s *sample) PlanSettings(context.Context, api.ApplySettings) (api.AppliedSe
 	return api.AppliedSettings{}, nil
 }
 func (s *sample) ApplySettings(_ context.Context, r api.ApplySettings) (api.AppliedSettings, error) {
+	for _, seen := range r.Seen {
+		now := api.NoSetting
+		for _, x := range s.settings {
+			if x.Kind == seen.Kind && x.Name == seen.Name {
+				now = api.SpecTag(x.Spec)
+			}
+		}
+		if now != seen.Tag {
+			return api.AppliedSettings{}, &api.Error{Code: api.CodeConflict, Message: "somebody has changed " + seen.Kind + " " + seen.Name + " meanwhile"}
+		}
+	}
 	for _, x := range r.Settings {
 		if strings.Contains(string(x.Spec), "hush") {
 			return api.AppliedSettings{}, &api.Error{Code: api.CodeUsage, Message: "database " + x.Name + ": dsn: holds a password", Hint: "put it into a file of its own"}
@@ -316,6 +337,9 @@ func (s *sample) TryDatabase(_ context.Context, name string) (api.Tried, error) 
 	s.done("database.test " + name)
 	return api.Tried{Name: name, Node: "n1", Good: true, Found: "server 15.18, program 15.18, all of it may be read"}, nil
 }
-func (s *sample) Manifest(_ context.Context, id, storage string) (api.Manifest, error) {
+func (s *sample) Manifest(ctx context.Context, id, storage string) (api.Manifest, error) {
+	if _, err := s.Backup(ctx, id); err != nil {
+		return api.Manifest{}, err
+	}
 	return api.Manifest{Backup: id, Token: 1764538112345478, Storage: storage, Object: id + "/1764538112345478/manifest.json", Manifest: []byte(`{"format":2,"backup":"b1","database":"shop","objects":[{"name":"data","raw_bytes":432013312}]}`)}, nil
 }

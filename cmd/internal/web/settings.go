@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
@@ -15,15 +17,15 @@ type settingsData struct {
 	Tokens  []api.Token
 	Roles   []api.Role // that who asks may give
 	Admin   bool
-	Asked   map[string]string // the form of a new user, when it is shown again
-	Reload  *api.Reload       // what became of a reload
-	New     *api.NewToken     // shown this once
+	Asked   url.Values    // the form of a new user or token, when it is shown again
+	Reload  *api.Reload   // what became of a reload
+	New     *api.NewToken // shown this once
 }
 
 func settings(v *visit) (any, error) { return v.settings() }
 
 func (v *visit) settings() (d settingsData, err error) {
-	d = settingsData{Admin: v.may(api.RoleAdmin), Asked: map[string]string{"name": v.form.Get("name"), "role": v.form.Get("role"), "title": v.form.Get("title")}}
+	d = settingsData{Admin: v.may(api.RoleAdmin), Asked: v.form}
 	for _, r := range api.Roles() {
 		if v.may(r) {
 			d.Roles = append(d.Roles, r)
@@ -51,12 +53,8 @@ func (v *visit) settingsWith(show func(*settingsData)) (string, error) {
 		return "", err
 	}
 	show(&d)
-	for _, page := range v.Views() {
-		if page.Path == pathSettings {
-			v.send(http.StatusOK, page, d)
-		}
-	}
-	return "", nil
+	i := slices.IndexFunc(v.Views(), func(page View) bool { return page.Path == pathSettings })
+	return v.answers(v.Views()[i], d)
 }
 
 const pathSettings = "/settings"

@@ -51,6 +51,8 @@ type settingData struct {
 	Named   string            // of a new one, when the form is shown again
 	Values  map[string]string // of the fields, as they are typed
 	More    string            // keys without a field, as JSON; empty: none
+	Seen    string            // tag of what the form shows: what somebody else does meanwhile is not undone by it
+	Now     string            // what is there, when it is not what the form was made of; empty: it is
 	May     bool
 }
 
@@ -59,15 +61,23 @@ func setting(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := settingData{settingKind: kind, Setting: v.r.PathValue("name"), Named: v.form.Get("name"), Values: map[string]string{}, More: v.form.Get("more"), May: v.may(api.RoleAdmin)}
+	d := settingData{settingKind: kind, Setting: v.r.PathValue("name"), Named: v.form.Get("name"), Values: map[string]string{}, More: v.form.Get("more"), Seen: api.NoSetting, May: v.may(api.RoleAdmin)}
 	for _, f := range kind.Fields {
 		d.Values[f.Key] = v.form.Get(f.Key)
 	}
-	if v.form != nil || d.Setting == "" {
+	if d.Setting == "" {
 		return d, nil
 	}
-	was, err := v.settingOf(kind.Kind, d.Setting)
+	spec, err := v.settingOf(kind.Kind, d.Setting)
+	if v.form != nil {
+		return v.setAgain(d, spec, err)
+	}
 	if err != nil {
+		return nil, err
+	}
+	d.Seen = api.SpecTag(spec)
+	was := map[string]any{}
+	if err := json.Unmarshal(spec, &was); err != nil {
 		return nil, err
 	}
 	for _, f := range kind.Fields {
@@ -81,6 +91,25 @@ func setting(v *visit) (any, error) {
 	return d, err
 }
 
+// setAgain is the form as it was filled, with what is there by now: who sends it once more knows of that.
+func (v *visit) setAgain(d settingData, now json.RawMessage, err error) (any, error) {
+	d.Seen = api.SpecTag(now)
+	if err != nil {
+		if problemOf(err).Code != api.CodeNotFound {
+			return nil, err
+		}
+		d.Seen = api.NoSetting
+	}
+	switch seen := v.form.Get("seen"); {
+	case seen == "" || seen == d.Seen:
+	case d.Seen == api.NoSetting:
+		d.Now = "it is not there any more"
+	default:
+		d.Now = shown(d.settingKind, now)
+	}
+	return d, nil
+}
+
 func kindOf(name string) (settingKind, error) {
 	i := slices.IndexFunc(settingKinds, func(k settingKind) bool { return k.Kind == name })
 	if i < 0 {
@@ -89,16 +118,15 @@ func kindOf(name string) (settingKind, error) {
 	return settingKinds[i], nil
 }
 
-// settingOf are the keys of one setting.
-func (v *visit) settingOf(kind, name string) (map[string]any, error) {
+// settingOf is the spec of one setting.
+func (v *visit) settingOf(kind, name string) (json.RawMessage, error) {
 	all, err := ask[api.Settings](v, api.PathSettings)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range all.Settings {
 		if s.Kind == kind && s.Name == name {
-			spec := map[string]any{}
-			return spec, json.Unmarshal(s.Spec, &spec)
+			return s.Spec, nil
 		}
 	}
 	return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no " + kind + " " + name + " among the group's settings", Hint: "what a node's own file names is changed there"}
@@ -133,7 +161,7 @@ func ofSetup() []Deed {
 		}
 	}
 	slices.Sort(fields)
-	fields = append(slices.Compact(fields), "name", "more")
+	fields = append(slices.Compact(fields), "name", "more", "seen")
 	set := func(v *visit) (string, error) {
 		kind, err := kindOf(v.r.PathValue("kind"))
 		if err != nil {
@@ -147,7 +175,7 @@ func ofSetup() []Deed {
 		if err != nil {
 			return "", err
 		}
-		_, err = tell[api.AppliedSettings](v, api.SettingPath(kind.Kind, name), api.SetSetting{Spec: spec})
+		_, err = tell[api.AppliedSettings](v, api.SettingPath(kind.Kind, name), api.SetSetting{Spec: spec, Seen: v.form.Get("seen")})
 		return "/setup?done=setting", err
 	}
 	one := "/setup/{kind}/{name}"

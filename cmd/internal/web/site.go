@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
@@ -27,11 +28,13 @@ type Config struct {
 
 // Site serves the pages. It is made once and safe for concurrent use; nothing of it has to be stopped.
 type Site struct {
-	cfg    Config
-	mux    *http.ServeMux
-	sheets map[string]*template.Template // by name of the file
-	assets assets
-	first  overviewKeeper
+	cfg     Config
+	mux     *http.ServeMux
+	sheets  map[string]*template.Template // by name of the file
+	assets  assets
+	watched string // the resources whose changes are streamed, with spaces between them
+	first   overviewKeeper
+	sent    sendings
 }
 
 // New makes the site. It panics when an embedded template is wrong, which a test would have seen.
@@ -42,13 +45,17 @@ func New(cfg Config) *Site {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Site{cfg: cfg, mux: http.NewServeMux(), assets: loadAssets()}
+	s := &Site{cfg: cfg, mux: http.NewServeMux(), assets: loadAssets(), watched: strings.Join(cfg.API.Watched(), " ")}
 	s.sheets = s.parse()
 	for _, v := range s.Views() {
 		s.mux.HandleFunc("GET "+v.Path, s.serveView(v))
 	}
+	views := s.Views()
 	for _, d := range s.Deeds() {
 		s.mux.HandleFunc("POST "+d.Path, s.serveDeed(d))
+		if d.again != "" && !slices.ContainsFunc(views, func(v View) bool { return v.Path == d.Path }) {
+			s.mux.HandleFunc("GET "+d.Path, func(w http.ResponseWriter, r *http.Request) { s.visit(w, r).lead(filled(d.again, r)) }) // a form that did not work is looked at again
+		}
 	}
 	s.mux.HandleFunc("GET /assets/{name}", s.assets.serve)
 	s.mux.HandleFunc("/", s.unknown)
@@ -70,9 +77,12 @@ type visit struct {
 	r     *http.Request
 	who   accounts.Actor // nobody: empty
 	token string         // of the session's forms
-	key   string         // of a form that makes something; see deed
+	key   string         // of the form; see deed
 	form  url.Values     // of a deed; empty for a view
 	wrong *api.Error     // why a deed did not work, when its page is shown again
+	note  string         // that such a page begins with, when nothing went wrong
+	self  string         // where such a page is looked at again; empty: where it was asked for
+	page  []byte         // that a deed has made, instead of leading to one
 }
 
 func (s *Site) visit(w http.ResponseWriter, r *http.Request) *visit {
@@ -131,24 +141,40 @@ func (v *visit) show(page View) {
 // refused shows an error instead of a page. Who is nobody is led to the log-in.
 func (v *visit) refused(err error) {
 	e := problemOf(err)
-	if e.Code == api.CodeUnauthorized && v.r.Method == http.MethodGet {
+	if e.Code == api.CodeUnauthorized && v.reads() {
 		v.toLogIn()
 		return
 	}
-	v.send(e.Code.HTTPStatus(), View{Title: e.Problem().Title, sheet: "problem"}, e)
+	v.wrong = nil // the page is about nothing else
+	v.send(e.Code.HTTPStatus(), View{Path: v.r.URL.Path, Title: e.Problem().Title, sheet: "problem"}, e)
 }
+
+// reads tells whether a page is asked for.
+func (v *visit) reads() bool { return v.r.Method == http.MethodGet || v.r.Method == http.MethodHead }
 
 // Refuse answers a request that a Front does not let in.
 func (s *Site) Refuse(w http.ResponseWriter, r *http.Request, e *api.Error) { s.visit(w, r).refused(e) }
 
+// unknown answers what is no page, and what is not asked for so.
 func (s *Site) unknown(w http.ResponseWriter, r *http.Request) {
 	v := s.visit(w, r)
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		v.refused(&api.Error{Code: api.CodeMethod, Message: "pages are not asked for with " + r.Method})
+	if allowed := s.methods(r); allowed != "" {
+		w.Header().Set("Allow", allowed)
+		v.refused(&api.Error{Code: api.CodeMethod, Message: "this page is not asked for with " + r.Method, Hint: "it knows " + allowed})
 		return
 	}
 	v.refused(&api.Error{Code: api.CodeNotFound, Message: "there is no such page", Hint: "what you looked for may be in the menu"})
+}
+
+// methods are those with which there is such a page, with commas between them.
+func (s *Site) methods(r *http.Request) string {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		if _, pattern := s.mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	return strings.Join(allowed, ", ")
 }
 
 // send shows a page.
@@ -167,6 +193,12 @@ func (v *visit) render(page View, data any) ([]byte, error) {
 	var b bytes.Buffer
 	err := v.sheets[page.sheet].ExecuteTemplate(&b, "layout", v.frame(page, data))
 	return b.Bytes(), err
+}
+
+// answers makes a page the answer to a deed.
+func (v *visit) answers(page View, data any) (to string, err error) {
+	v.page, err = v.render(page, data)
+	return "", err
 }
 
 func (v *visit) write(status int, text []byte) {

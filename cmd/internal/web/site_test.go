@@ -184,6 +184,9 @@ func TestEveryPage(t *testing.T) {
 				role = ""
 			}
 			got := s.get(t, path, role)
+			if watch := `data-watch="` + strings.Join(s.api.Watched(), " ") + `"`; role != "" && !strings.Contains(got.body, watch) {
+				t.Errorf("%s: %s does not follow %s", name, path, watch)
+			}
 			if got.status != http.StatusOK || !strings.HasSuffix(got.body, "</html>\n") || strings.Contains(got.body, "%!") {
 				t.Errorf("%s: %s: %d %s", name, path, got.status, got.body)
 			}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"net/url"
 	"time"
 
@@ -56,8 +55,7 @@ func ofStorages() []Deed {
 		if err != nil {
 			return "", err
 		}
-		v.send(http.StatusOK, View{Path: "/storages/check", Title: "Check of " + name, sheet: "findings"}, findingsData{name, fix, found})
-		return "", nil
+		return v.answers(View{Path: "/storages/check", Title: "Check of " + name, sheet: "findings"}, findingsData{name, fix, found})
 	}}}
 }
 
@@ -69,8 +67,7 @@ func tryOne(path, action, route, again string) Deed {
 		if err != nil {
 			return "", err
 		}
-		v.send(http.StatusOK, View{Path: again + "/tried", Title: "Test of " + name, sheet: "tried"}, triedData{got, again})
-		return "", nil
+		return v.answers(View{Path: again + "/tried", Title: "Test of " + name, sheet: "tried"}, triedData{got, again})
 	}}
 }
 

@@ -14,6 +14,7 @@ type tasksData struct {
 	Filter api.TaskFilter
 	Tasks  []api.Task
 	More   string // path of the next page; empty: there is none
+	Newest string // path of the first one
 }
 
 func tasks(v *visit) (any, error) {
@@ -22,7 +23,7 @@ func tasks(v *visit) (any, error) {
 		return nil, err
 	}
 	f.Limit = pageSize
-	d := tasksData{Filter: f}
+	d := tasksData{Filter: f, Newest: "/tasks?" + api.TaskFilter{Active: f.Active, Internal: f.Internal, Database: f.Database}.Query().Encode()}
 	if d.Tasks, err = ask[[]api.Task](v, api.TasksPath(f)); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ func (s *Site) Views() []View {
 		{Path: "/recoveries/{component}/{run}", Title: "Recovery", Least: viewer, live: true, sheet: "recovery", data: recovery},
 		{Path: "/components", Title: "Components and claims", Least: viewer, menu: "Components", live: true, sheet: "components", data: components},
 		{Path: "/members", Title: "Members", Least: viewer, menu: "Members", live: true, sheet: "members", data: members},
+		{Path: pathVersions, Title: "Versions", Least: viewer, sheet: "versions", data: versions},
 		{Path: "/setup", Title: "Group", Least: viewer, menu: "Group", sheet: "setup", data: setup},
 		{Path: "/setup/{kind}", Title: "Add a setting", Least: viewer, sheet: "setting", data: setting},
 		{Path: "/setup/{kind}/{name}", Title: "Setting", Least: viewer, sheet: "setting", data: setting},
@@ -39,5 +40,5 @@ func (s *Site) Views() []View {
 
 // Deeds are all forms.
 func (s *Site) Deeds() []Deed {
-	return slices.Concat(s.ofSession(), ofBackups(), ofTasks(), ofSchedules(), ofDatabases(), ofStorages(), ofRecoveries(), ofComponents(), ofMembers(), ofSetup(), ofApprovals(), ofSettings())
+	return slices.Concat(s.ofSession(), ofBackups(), ofTasks(), ofSchedules(), ofDatabases(), ofStorages(), ofRecoveries(), ofComponents(), ofMembers(), ofVersions(), ofSetup(), ofApprovals(), ofSettings())
 }

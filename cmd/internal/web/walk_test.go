@@ -20,11 +20,12 @@ var good = map[string]url.Values{
 	"backup.create":    {"database": {"shop"}},
 	"restore.create":   {"target": {"shop_copy"}, "repeat": {"shop_copy"}},
 	"backup.delete":    {"repeat": {"shop"}},
-	"backup.mark":      {"note": {"keep"}},
+	"backup.mark":      {"note": {"keep"}, "was_note": {"before the release"}},
 	"recovery.drop":    {"why": {"gone"}},
 	"claim.free":       {"component": {"backup"}, "item": {"t1"}, "token": {"7"}},
 	"claim.quarantine": {"component": {"backup"}, "item": {"t1"}, "token": {"7"}},
 	"user.add":         {"name": {"new"}, "role": {"viewer"}, "password": {password}},
+	"upgrade.finalize": {"repeat": {"production"}, "without": {"n4"}},
 	"token.add":        {"title": {"ci"}, "role": {"viewer"}, "days": {"3"}},
 }
 

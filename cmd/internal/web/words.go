@@ -22,7 +22,7 @@ func (s *Site) words() template.FuncMap {
 		"segment": url.PathEscape, "key": drawKey, "dict": dict, "json": pretty,
 		"clock": func(t time.Time) string { return t.UTC().Format("15:04:05") }, "millis": func(t *time.Time) string { return t.UTC().Format("15:04:05.000 UTC") },
 		"raise": func(y int) int { return y - 34 }, "lower": func(y int) int { return y + 17 }, "said": shown, "scanned": func() int { return scanned },
-		"plural": plural,
+		"plural": plural, "tail": shortPosition,
 	}
 }
 

@@ -3,7 +3,8 @@
 "use strict";
 (() => {
   const every = 15000; // look anyway: ages grow, and a stream may be cut without anybody noticing
-  const pulse = document.getElementById("pulse");
+  const pulse = document.getElementById("pulse"), main = document.getElementById("main");
+  const self = main.dataset.self || location.href; // a form that did not work is at another address than its page
   let busy = false, again = false, timer = 0;
 
   // morph makes old like fresh and touches only what differs, so that focus, selection and open details stay.
@@ -30,14 +31,24 @@
     if (pulse.textContent !== text) pulse.textContent = text;
   }
 
+  // ended shows the log-in, unless something is typed that would be lost.
+  function ended() {
+    changes.close();
+    const differs = (e) => e.type === "checkbox" ? e.checked !== e.defaultChecked
+      : e.tagName === "SELECT" ? e.selectedIndex !== Math.max(0, [...e.options].findIndex((o) => o.defaultSelected)) : e.value !== e.defaultValue;
+    const typed = [...main.querySelectorAll("input:not([type=hidden]), select, textarea")].some(differs);
+    if (typed) say(false, "your session has ended");
+    else location.assign(self);
+  }
+
   async function look() {
     if (busy) { again = true; return; }
     if (document.hidden) return;
     busy = true;
     clearTimeout(timer);
     try {
-      const answer = await fetch(location.href, { headers: { "Fencepost-Looking-On": "1" }, redirect: "manual", cache: "no-store" });
-      if (answer.type === "opaqueredirect" || answer.status === 401) { location.reload(); return; } // the session has ended
+      const answer = await fetch(self, { headers: { "Fencepost-Looking-On": "1" }, redirect: "manual", cache: "no-store" });
+      if (answer.type === "opaqueredirect" || answer.status === 401) { ended(); return; }
       if (answer.ok) {
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
         for (const old of document.querySelectorAll("[data-live]")) {
@@ -63,7 +74,7 @@
   let met = new Set(); // the first event of each resource only says how it is
   changes.onopen = () => { met = new Set(); say(true, "live"); };
   changes.onerror = () => say(false, "connecting");
-  for (const name of ["view", "fences", "recoveries", "tasks", "backups", "schedules", "components", "claims"]) {
+  for (const name of main.dataset.watch.split(" ")) {
     changes.addEventListener(name, () => met.has(name) ? look() : met.add(name));
   }
   window.addEventListener("pagehide", () => changes.close());
