@@ -91,7 +91,7 @@ func backup(v *visit) (any, error) {
 	if v.form.Has("note") {
 		d.Marks.Note = v.form.Get("note")
 		for name, is := range map[string]*bool{"pinned": &d.Marks.Pinned, "accepted": &d.Marks.Accepted} {
-			if v.checked(name) != v.checked("was_" + name) { // else it is as somebody else has left it
+			if v.checked(name) != v.checked("was_"+name) { // else it is as somebody else has left it
 				*is = v.checked(name)
 			}
 		}
