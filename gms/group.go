@@ -444,18 +444,29 @@ func (g *Group) Members() []MemberDetail {
 	var list []MemberDetail
 	g.rep.read(func(m *state.Machine) {
 		for _, mem := range m.View().Members {
-			run, ok := m.Run(mem.Run)
-			if !ok {
-				continue
+			if run, ok := m.Run(mem.Run); ok {
+				list = append(list, detailOf(run, leader, voters, servers))
 			}
-			list = append(list, MemberDetail{
-				Member: memberOf(run), Gossip: run.Open.GetGossipAddr(), Cluster: run.Open.GetClusterAddr(),
-				Suspected: run.Suspected, Voter: slices.Contains(voters, run.Node()), Leader: run.Node() == leader,
-				Fed: len(servers) > 0 && !slices.Contains(servers, run.Node()), Protocol: run.Protocol(),
-			})
 		}
 	})
 	return list
+}
+
+// Member is one of them; false when the node is not a member.
+func (g *Group) Member(node string) (d MemberDetail, ok bool) {
+	leader, voters, servers := g.leaderHint(), g.voterNodes(), g.serverNodes()
+	if run, open := g.rep.open(node); open {
+		return detailOf(run, leader, voters, servers), true
+	}
+	return MemberDetail{}, false
+}
+
+func detailOf(run state.Run, leader string, voters, servers []string) MemberDetail {
+	return MemberDetail{
+		Member: memberOf(run), Gossip: run.Open.GetGossipAddr(), Cluster: run.Open.GetClusterAddr(),
+		Suspected: run.Suspected, Voter: slices.Contains(voters, run.Node()), Leader: run.Node() == leader,
+		Fed: len(servers) > 0 && !slices.Contains(servers, run.Node()), Protocol: run.Protocol(),
+	}
 }
 
 // Sync blocks until this node's replica is not staler than the call. ErrNoQuorum when no leader answers while ctx lasts.

@@ -73,7 +73,9 @@ func TestObituaries(t *testing.T) {
 		tg.await(by, "the addresses of the last view", func() bool { return by.remembered().Cluster["n2"] != "" })
 		ctx, cancel := context.WithTimeout(tg.ctx, attemptLimit)
 		defer cancel()
-		return Announce(ctx, Announcement{Home: tg.dirs["n1"], Group: "test", Node: "n3", Obituary: signed})
+		a := NewAnnouncer(AnnouncerConfig{Home: tg.dirs["n1"], Group: "test", Node: "n3"})
+		defer a.Close()
+		return a.Announce(ctx, signed)
 	}
 	for what, signed := range map[string][]byte{
 		"not signed by the warden": obituaryBytes(1, run, "n3", other),
@@ -129,10 +131,12 @@ func TestRule22_QuiescedIsOnRecord(t *testing.T) {
 	tg.await(by, "the addresses of all", func() bool { return by.remembered().Cluster[leader] != "" })
 	tg.net.cut(victim)
 	defer tg.net.cut()
+	announcer := NewAnnouncer(AnnouncerConfig{Home: tg.dirs[by.cfg.Node], Group: "test", Node: victim})
+	defer announcer.Close()
 	announce := func(signed []byte) error {
 		ctx, cancel := context.WithTimeout(tg.ctx, 30*time.Second)
 		defer cancel()
-		return Announce(ctx, Announcement{Home: tg.dirs[by.cfg.Node], Group: "test", Node: victim, Obituary: signed})
+		return announcer.Announce(ctx, signed)
 	}
 	if err := announce(obituaryBytes(1, run, victim, key)); err != nil {
 		t.Fatal(err)

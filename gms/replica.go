@@ -25,9 +25,10 @@ type replica struct {
 	beyond  bool              // nothing is applied and nothing kept any more: the group writes what is not read here
 	mark    state.AuditMarked // the last one
 	endings *endings
-	recent  recent // changes of the state cache
-	kept    kept   // entries for members that are fed
-	ownLog  bool   // the last entry came from the own log; nobody feeds this replica any more
+	recent  recent                   // changes of the state cache
+	written map[string]chan struct{} // by component, while somebody waits: closed at the next entry that changes its entries
+	kept    kept                     // entries for members that are fed
+	ownLog  bool                     // the last entry came from the own log; nobody feeds this replica any more
 	clock   Clock
 	failed  func(error)                                                  // a reason why the process must end
 	applied func(index uint64, m *state.Machine, changes []state.Change) // may be nil; see seam.Hooks
@@ -41,7 +42,7 @@ type fed struct {
 }
 
 func newReplica(clock Clock, failed func(error)) *replica {
-	return &replica{m: state.New(), changed: make(chan struct{}), endings: newEndings(), clock: clock, failed: failed}
+	return &replica{m: state.New(), changed: make(chan struct{}), written: make(map[string]chan struct{}), endings: newEndings(), clock: clock, failed: failed}
 }
 
 // Apply takes one committed entry; called by consensus only. The answer is []*wire.Result, nil for an entry that a feeder
@@ -83,6 +84,7 @@ func (r *replica) apply(index uint64, data []byte) []*wire.Result {
 	}
 	r.endings.note(r.m, changes, r.clock.Now())
 	r.recent.add(changes)
+	r.tellWritten(changes)
 	if r.applied != nil {
 		r.applied(index, r.m, changes)
 	}
@@ -168,6 +170,7 @@ func (r *replica) install(m *state.Machine) {
 	r.m = m
 	r.endings.restored(r.clock.Now(), m.Position())
 	r.recent.restored(m.Position())
+	r.tellAllWritten()
 	r.kept.restored(m.Index())
 	if r.applied != nil {
 		r.applied(m.Index(), m, nil)

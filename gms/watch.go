@@ -83,6 +83,43 @@ func (r *recent) since(component string, from uint64) (list []CacheChange, ok bo
 	return list, true
 }
 
+// tellWritten wakes those that wait for entries of the components that were written to; with r.mu held.
+func (r *replica) tellWritten(changes []state.Change) {
+	for _, c := range changes {
+		c, ok := c.(state.CacheChanged)
+		if !ok {
+			continue
+		}
+		for _, e := range c.Events {
+			if woken := r.written[e.Key.Component]; woken != nil {
+				close(woken)
+				delete(r.written, e.Key.Component)
+			}
+		}
+	}
+}
+
+// tellAllWritten is for a snapshot, which does not tell what it changed; with r.mu held.
+func (r *replica) tellAllWritten() {
+	for _, woken := range r.written {
+		close(woken)
+	}
+	clear(r.written)
+}
+
+// Written returns a channel that is closed when this node, after the call, applies an entry of the log that changes an entry of
+// the component, of any member, or installs a snapshot: a hint to read again. Unlike [Cache.Changed] it is silent about the rest
+// of the log, most of which is about runs, claims and fences.
+func (c *Cache) Written(component string) <-chan struct{} {
+	r := c.g.rep
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.written[component] == nil {
+		r.written[component] = make(chan struct{})
+	}
+	return r.written[component]
+}
+
 // ReadAll reads all entries of a component in this node's copy, of all members, with the position that they show: the one to
 // watch from.
 func (c *Cache) ReadAll(component string) (entries []Entry, position uint64) {

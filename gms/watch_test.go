@@ -65,6 +65,45 @@ func TestWatchHasNoGaps(t *testing.T) {
 	})
 }
 
+// Written wakes those that wait for a component's entries, and nobody else: not at entries of another component, nor of the
+// rest of the log.
+func TestWrittenWakesForItsComponentOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLooseGroup(t)
+		g.settle()
+		closed := func(c <-chan struct{}) bool {
+			select {
+			case <-c:
+				return true
+			default:
+				return false
+			}
+		}
+		c, other := g.Cache().Written("c"), g.Cache().Written("other")
+		if again := g.Cache().Written("c"); again != c {
+			t.Error("two who wait for the same are not woken together")
+		}
+		any := g.Cache().Changed()
+		g.must(putCommand("other", "x", "y"))
+		synctest.Wait()
+		if closed(c) || !closed(other) || !closed(any) {
+			t.Errorf("an entry of other: c %v, other %v, any %v; want false, true, true", closed(c), closed(other), closed(any))
+		}
+		g.must(putCommand("c", "a", "1"))
+		synctest.Wait()
+		if !closed(c) {
+			t.Error("an entry of c woke nobody")
+		}
+		c, other = g.Cache().Written("c"), g.Cache().Written("other")
+		g.rep.mu.Lock()
+		g.rep.install(g.rep.m)
+		g.rep.mu.Unlock()
+		if !closed(c) || !closed(other) {
+			t.Error("a snapshot, which may have changed anything, woke not all")
+		}
+	})
+}
+
 func TestWatchSaysWhatItDoesNotHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLooseGroup(t)

@@ -141,13 +141,13 @@ func conditionOf(c embedded.Condition) (gms.Condition, error) {
 	return gms.Condition{}, fmt.Errorf("ledger condition %s is not known to the state cache", c)
 }
 
-// Watch looks at the newest version below prefix after each entry of the log; it reads memory only.
+// Watch looks at the newest version below prefix whenever the ledger is written to; it reads memory only.
 func (s cacheStore) Watch(ctx context.Context, prefix string) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() { // ends with ctx
 		var seen fingerprint
 		for {
-			changed := s.g.Cache().Changed()
+			changed := s.g.Cache().Written(LedgerComponent)
 			if now := s.fingerprint(prefix); now != seen {
 				seen = now
 				select {

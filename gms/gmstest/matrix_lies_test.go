@@ -97,5 +97,7 @@ func (x *scene) announce(by string, signed []byte) error {
 	ctx, cancel := context.WithTimeout(x.t.Context(), 10*time.Second)
 	defer cancel()
 	n := x.w.Node(by)
-	return gms.Announce(ctx, gms.Announcement{Home: n.site.home, Group: "test", Node: x.victim, Obituary: signed, Network: n.proc})
+	a := gms.NewAnnouncer(gms.AnnouncerConfig{Home: n.site.home, Group: "test", Node: x.victim, Network: n.proc})
+	defer a.Close()
+	return a.Announce(ctx, signed)
 }

@@ -178,14 +178,7 @@ func (a *App) wakeRunners() {
 }
 
 // member is a node's present run.
-func (a *App) member(node string) (gms.MemberDetail, bool) {
-	all := a.group.Members()
-	i := slices.IndexFunc(all, func(m gms.MemberDetail) bool { return m.Node == node })
-	if i < 0 {
-		return gms.MemberDetail{}, false
-	}
-	return all[i], true
-}
+func (a *App) member(node string) (gms.MemberDetail, bool) { return a.group.Member(node) }
 
 // successor is the voter that shall lead in a node's place; empty when nobody else can: a drained node leads on rather than
 // that two of them ask each other for ever.

@@ -77,7 +77,7 @@ func (a *App) copyTrail(ctx context.Context) {
 	}
 	defer c.Close()
 	for {
-		changed := a.group.Cache().Changed()
+		changed := a.group.Cache().Written(keptComponent)
 		a.noteCopy(c.CatchUp())
 		select {
 		case <-ctx.Done():

@@ -60,7 +60,7 @@ func (a *App) followSettings(ctx context.Context) {
 	ticker := time.NewTicker(5 * time.Second)
 	defer ticker.Stop()
 	for {
-		changed := a.group.Cache().Changed()
+		changed := a.group.Cache().Written(keptComponent)
 		a.mu.Lock()
 		w := a.work
 		a.mu.Unlock()

@@ -73,7 +73,7 @@ func wardenConfig(cfg configs.Config, file string, log *slog.Logger) (warden.Con
 			StopFor:   cfg.Stop.Grace + afterGrace + killReserve,
 		},
 		Sole:       true,
-		Announcer:  announcer{cfg},
+		Announcer:  newAnnouncer(cfg),
 		Supervisor: warden.SupervisorFromEnv(os.Getenv, os.Getpid()),
 		Logger:     log,
 	}, nil
