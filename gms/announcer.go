@@ -20,9 +20,9 @@ import (
 // AnnouncerConfig says whose obituaries are to be brought to the group, and from where: the home of the node that died tells the
 // addresses of the others.
 type AnnouncerConfig struct {
-	Home    string  // the node's home
-	Group   string  // the group's name
-	Node    string  // the node that died
+	Home    string  // the node's home; required
+	Group   string  // the group's name; required
+	Node    string  // the node that died; required
 	Network Network // nil: the system's
 	// Certificates are the node's; nil where its cluster port is plain.
 	Certificates *certs.Source

@@ -40,11 +40,16 @@ type Keeper struct {
 	source Source
 	warn   func(error)
 
-	mu     sync.Mutex
-	texts  [3][]byte // what last was read
-	last   *Material // the last that was good
-	failed string    // why the last reading was not
+	mu       sync.Mutex
+	texts    [3][]byte // what last was read
+	last     *Material // the last that was good
+	verified time.Time // when the texts were last found to count
+	failed   string    // why the last reading was not
 }
+
+// verifyEvery is how long it counts that the own certificate was verified, while nothing of it changes and it has not expired:
+// each connection asks for it, and signatures are most of what that costs.
+const verifyEvery = time.Minute
 
 // NewKeeper reads the source for the first time, and fails when it is of no use: the parts do not fit together, it is for
 // another name, or it has expired. warn is told of later readings that fail, once for each reason; nil: nobody is.
@@ -94,21 +99,23 @@ func (k *Keeper) read() (*Material, error) {
 		}
 	}
 	same := func(i int) bool { return bytes.Equal(texts[i], k.texts[i]) }
-	m := k.last
+	m, now := k.last, time.Now()
 	if m == nil || !same(0) || !same(1) || !same(2) {
 		var err error
 		if m, err = load(texts); err != nil {
 			return nil, err
 		}
+	} else if age := now.Sub(k.verified); age >= 0 && age < verifyEvery && now.Before(m.Until()) {
+		return m, nil
 	}
 	chain, err := chainOf(m)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Verify(chain, m.Roots, k.name, time.Now()); err != nil {
+	if _, err := Verify(chain, m.Roots, k.name, now); err != nil {
 		return nil, fmt.Errorf("the own certificate: %w", err)
 	}
-	k.texts = texts
+	k.texts, k.verified = texts, now
 	return m, nil
 }
 
