@@ -19,6 +19,8 @@
 // SIGTERM stops the node in order (running tasks get stop.grace, then they are reverted and planned again); a second one
 // ends it at once, and the others recover its work. Exit codes: 0 stopped as asked, 1 failed, 2 usage or configuration,
 // 5 a process of the dead node cannot be ended, 6 the node dies again and again: see `fencepost env evidence`.
+//
+// A node keeps to 96 MiB of memory while it can, apart from its children; GOMEMLIMIT in its environment sets another limit.
 package main
 
 import (

@@ -76,6 +76,7 @@ func Main(args []string, version string, stdout, stderr io.Writer) int {
 
 // runNode is the node itself, alone or below its warden.
 func runNode(cfg configs.Config, file, version string, stderr io.Writer) int {
+	limitMemory()
 	child, err := warden.Inside(context.Background())
 	if err != nil {
 		return complain(stderr, err, 1)
