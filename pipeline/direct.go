@@ -63,6 +63,9 @@ type DirectRestore struct {
 	Attempt source.Attempt
 	Options source.RestoreOptions
 	Count   func(n int) // called with the number of stored bytes as they are read; may be nil
+	// Record is called with what the swap will make, just before it: whoever keeps that can tell by source.Settle, after being
+	// killed, whether it happened. Its error ends the restore. May be nil.
+	Record func(source.Prepared) error
 }
 
 // RestoreDirect restores a backup straight from a storage, into a new database that is checked and then swapped in: as a
@@ -106,6 +109,11 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 	}
 	if err := context.Cause(ctx); err != nil {
 		return prepared, err
+	}
+	if r.Record != nil {
+		if err := r.Record(prepared); err != nil {
+			return prepared, err
+		}
 	}
 	if err := into.Commit(context.WithoutCancel(ctx)); err != nil {
 		return prepared, fmt.Errorf("swap the new database in: %w", err)

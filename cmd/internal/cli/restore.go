@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
@@ -22,27 +24,38 @@ type restoring struct {
 	dryRun bool
 	wait   *bool
 	asked  bool // --wait was given, one way or the other
+	server *restoringServer
 }
 
 func (r *root) restoreCommand() *cobra.Command {
 	c := &restoring{root: r}
 	cmd := &cobra.Command{
 		Use:   "restore DATABASE|BACKUP",
-		Short: "Restore the newest good backup of a database, or a given one",
+		Short: "Restore the newest good backup of a database, a given one, or a whole server",
 		Long: "Restore a backup. Given a database, its newest good backup is proposed: the plan is shown, and goes on when the\n" +
 			"database's name was typed (or given with --yes); on a terminal it is waited for. Given a backup, an existing\n" +
 			"database is replaced only with --replace.\n\n" +
 			"The backup is filled into a new database, checked, and swapped in under the target's name in one transaction; the\n" +
 			"replaced database is kept for a while, and fencepost undo gives it its name back. With --in-place the backup goes into\n" +
-			"the database itself, in one transaction: it replaces what has its names, all else stays, and there is no undo.",
-		Args: arguments(1, 1),
+			"the database itself, in one transaction: it replaces what has its names, all else stays, and there is no undo.\n\n" +
+			"With --server a whole server is restored into another one, --to: first the roles and tablespaces that it lacks, then each\n" +
+			"database of which there is a good backup by --as-of, into a new database. It is read straight from the storages of --config\n" +
+			"and needs no daemon, no group and no ledger: that of a kit does (fencepost kit open). The plan is shown, and goes on when\n" +
+			"the server's name was typed (or given with --yes). After an interruption of any kind the same command goes on: nothing is\n" +
+			"done twice. No database that is there is replaced.",
+	}
+	c.server = r.serverFlags(cmd)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if c.server.want.Server != "" {
+			return arguments(0, 0)(cmd, args)
+		}
+		return arguments(1, 1)(cmd, args)
 	}
 	want := &c.want
 	cmd.Flags().StringVar(&want.Target, "as", "", "name of the database to make (default that of the one that was backed up)")
 	cmd.Flags().StringVar(&want.Database, "on", "", "configured database whose server receives it (default that of the backup)")
 	cmd.Flags().BoolVar(&want.Replace, "replace", false, "an existing database may be replaced")
-	cmd.Flags().StringVar(&want.Storage, "storage", "", "storage to read from (default any that has a copy)")
-	cmd.Flags().BoolVar(&want.AcceptForeign, "accept-foreign", false, "also a backup that this group has not made, or whose manifest is not signed")
+	c.server.stores = r.storesFlags(cmd)
 	cmd.Flags().BoolVar(&want.InPlace, "in-place", false, "restore into the database itself, all or nothing, without an undo")
 	cmd.Flags().BoolVar(&want.Disconnect, "disconnect", false, "in place: disconnect the clients that it waits for")
 	cmd.Flags().BoolVar(&want.NoOwner, "no-owner", false, "all belongs to the role that restores")
@@ -54,10 +67,17 @@ func (r *root) restoreCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&want.Schemas, "schema", nil, "only what is in this schema; may be repeated")
 	cmd.Flags().StringArrayVar(&want.Tables, "table", nil, "only this table, without indexes and keys; may be repeated")
 	cmd.Flags().IntVar(&want.Jobs, "jobs", 0, "sessions at the same time, also for indexes and keys (default as many as the backup has streams)")
-	cmd.Flags().StringVar(&c.sure, "yes", "", "do not ask: the name of the database that may be replaced")
+	cmd.Flags().StringVar(&c.sure, "yes", "", "do not ask: the name of the database that may be replaced, or of the server")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "check everything and show the plan; change nothing")
 	c.wait = waitFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := c.oneOrAll(cmd); err != nil {
+			return err
+		}
+		if c.server.want.Server != "" {
+			c.server.sure, c.server.dryRun = c.sure, c.dryRun
+			return c.server.run(cmd.Context())
+		}
 		c.asked = cmd.Flags().Changed("wait")
 		return c.run(cmd.Context(), args[0])
 	}
@@ -88,6 +108,38 @@ func (c *restoring) run(ctx context.Context, name string) error {
 	}
 	wait := *c.wait || c.newest && c.Interactive && !c.asked // somebody sits there
 	return c.finish(ctx, client, t, wait, api.TaskError)
+}
+
+// ofServer are the flags that a whole server has a use for, ofBoth those that a single database has, too.
+var (
+	ofServer = []string{"to", "as-of", "plan", "no-globals", "skip-existing", "config", "signers", "settings"}
+	ofBoth   = []string{"server", "storage", "accept-foreign", "yes", "dry-run"}
+)
+
+// oneOrAll refuses flags that are not for what is restored, and hands the others on.
+func (c *restoring) oneOrAll(cmd *cobra.Command) (err error) {
+	whole := c.server.want.Server != ""
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case cmd.InheritedFlags().Lookup(f.Name) != nil, slices.Contains(ofBoth, f.Name), whole == slices.Contains(ofServer, f.Name):
+		case whole:
+			err = &api.Error{Code: api.CodeUsage, Message: "--" + f.Name + " is not for a whole server", Hint: "leave it out, or restore the databases one by one"}
+		default:
+			err = &api.Error{Code: api.CodeUsage, Message: "--" + f.Name + " is for a whole server", Hint: "name the server by --server"}
+		}
+	})
+	if err != nil || whole {
+		return err
+	}
+	c.want.AcceptForeign = c.server.stores.shelf.AcceptForeign
+	switch list := c.server.stores.storages; len(list) {
+	case 0:
+	case 1:
+		c.want.Storage = list[0]
+	default:
+		return &api.Error{Code: api.CodeUsage, Message: "a backup is read from one storage", Hint: "name one, or none: then it is any that has a copy"}
+	}
+	return nil
 }
 
 // choose finds out whether a backup or a database was named.

@@ -52,6 +52,7 @@ type full struct {
 	*cluster
 	big         string // its DSN
 	disk, other string // folders of the storages
+	root        string // where the disk is mounted, for the node alone
 }
 
 func newFull(t *testing.T, require string) *full {
@@ -62,7 +63,7 @@ func newFull(t *testing.T, require string) *full {
 		nodes: 1, dsns: map[string]string{"shop": big, "till": small}, extra: "processors: []\nbackup: {require: " + require + "}\n",
 		storages: fmt.Sprintf("- {name: disk, kind: local, path: %s}\n- {name: other, kind: local, path: %s}\n", root, other),
 	})}
-	f.disk = f.startOn("n1", root, "4m")
+	f.root, f.disk = root, f.startOn("n1", root, "4m")
 	return f
 }
 
@@ -123,4 +124,17 @@ func TestFullDiskOfOneStorage(t *testing.T) {
 	}
 	f.restored("n1", b.ID, f.big)
 	f.fits()
+	grow := func() {
+		args := []string{"-t", fmt.Sprint(f.proc("n1").cmd.Process.Pid), "-m"}
+		if os.Geteuid() != 0 {
+			args = append(args, "-U", "--preserve-credentials")
+		}
+		if out, err := exec.CommandContext(f.ctx, "nsenter", append(args, "mount", "-o", "remount,size=40m", f.root)...).CombinedOutput(); err != nil {
+			t.Fatalf("%s%v", out, err)
+		}
+	}
+	rehearsal{c: f.cluster, words: map[string]string{"near": "disk"}, env: []string{"BACKUP=" + b.ID}, hands: map[string]func(){"lvextend -r -L +100G /dev/data/disk": grow}}.follow("storage-full")
+	if b, err := f.client("n1").Backup(f.ctx, b.ID); err != nil || b.Storages[0].State != "present" {
+		t.Errorf("the copy that was missed: %+v, %v", b, err)
+	}
 }

@@ -22,19 +22,31 @@ func TestHomesThatAreNotTheNodes(t *testing.T) {
 	}
 	c.until("the dead run is closed", func() bool { return len(c.view("n1").Members) == 2 })
 	run(t, daemon, "--config", c.file("n3"), "--no-warden").complains(t, 1, "another home", "node replace n3")
-	c.replace("n3")
-	c.start("n3")
+	rehearsal{c: c}.follow("machine-replaced")
 	c.votes("n3")
 	c.halt("n3")
 	c.swap("n3", old)
 	run(t, daemon, "--config", c.file("n3"), "--no-warden").complains(t, 1, "given this home up", "home reset")
 	c.swap("n3", old)
+
+	t.Log("the home of n3 is put back to a copy")
+	copied := c.copyHome("n3")
 	c.start("n3")
+	c.votes("n3")
+	c.finishes("n1", c.backup("n1").ID)
+	c.halt("n3")
+	c.swap("n3", copied)
+	c.start("n3")
+	<-c.proc("n3").done
+	if words := lastLine(string(c.logOf("n3"))); !strings.Contains(words, "home") {
+		t.Errorf("n3 with an older home says %s", words)
+	}
+	rehearsal{c: c}.follow("home-refused")
 	c.votes("n3")
 
 	t.Log("the home of n2 is copied to a second machine")
 	c.halt("n2")
-	copied := c.copyHome("n2")
+	copied = c.copyHome("n2")
 	c.start("n2")
 	c.ready("n2")
 	before, err := c.client("n2").Status(c.ctx)
@@ -61,13 +73,11 @@ func TestHomesThatAreNotTheNodes(t *testing.T) {
 
 	c.finishes("n2", c.backup("n2").ID)
 	c.recovered("n1")
-}
 
-func (c *cluster) replace(node string) {
-	c.t.Helper()
-	if out, err := c.fencepost("n1", "node", "replace", node); err != nil {
-		c.t.Fatalf("replace %s: %s%v", node, out, err)
-	}
+	t.Log("n3 is gone for good")
+	c.kill("n3")
+	c.until("the dead run is closed", func() bool { return len(c.view("n1").Members) == 2 })
+	rehearsal{c: c}.follow("node-dead")
 }
 
 // votes waits until a node is ready, and votes.

@@ -20,12 +20,9 @@ func TestSecondSignal(t *testing.T) {
 		return err == nil && task.Progress.Read > 0
 	})
 	p := c.proc("n1")
-	tell := func() {
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
-	tell()
 	c.until("n1 says that it stops", func() bool {
 		s, err := c.client("n1").Status(c.ctx)
 		return err == nil && s.State == "stopping"
@@ -33,7 +30,7 @@ func TestSecondSignal(t *testing.T) {
 	if task, err := c.client("n1").Task(c.ctx, id); err != nil || task.Final || task.State == "planned" {
 		t.Errorf("the first signal ended it: %+v, %v", task, err)
 	}
-	tell()
+	rehearsal{c: c, words: map[string]string{"n3": "n1"}}.follow("node-stuck")
 	select {
 	case <-p.done:
 	case <-c.ctx.Done():

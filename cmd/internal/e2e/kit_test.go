@@ -13,12 +13,14 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/offline"
 )
 
-// TestKit: everything of a group is lost but a storage and a kit; the kit alone, and a server, give the database back.
+// TestKit: everything of a group is lost but a storage and a kit; the kit alone, and a server, give a database back, and the whole
+// server with its roles (serverFromKit).
 func TestKit(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, bulk("goods", 2), "SELECT lo_from_bytea(7, decode(repeat('ab', 1000), 'hex'))")
+	lost := newLostServer(t)
+	dsn := lost.shop
 	recipient, identity := ageKey(t)
-	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn}, extra: encrypted(recipient, identity)})
+	c := newCluster(t, options{nodes: 1, dsns: map[string]string{"shop": dsn, "slow": lost.slow}, extra: encrypted(recipient, identity)})
 	c.up()
 	c.finishes("n1", c.backup("n1").ID)
 	b := c.oneBackup("n1")
@@ -99,13 +101,14 @@ func TestKit(t *testing.T) {
 		t.Errorf("with the kit of before: %s%v", out, err)
 	}
 
+	c.backupOf("n1", "slow")
 	c.end()
-	for _, lost := range []string{filepath.Join(c.dir, "n1"), c.file("n1"), identity} {
-		if err := os.RemoveAll(lost); err != nil {
+	for _, gone := range []string{filepath.Join(c.dir, "n1"), c.file("n1"), identity} {
+		if err := os.RemoveAll(gone); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out, err := run(nil, "kit", "check", kit, "--passphrase-file", phrase); err != nil || strings.Count(out, " 1 ") < 2 {
+	if out, err := run(nil, "kit", "check", kit, "--passphrase-file", phrase); err != nil || strings.Count(out, " 2 ") < 2 {
 		t.Errorf("%s%v", out, err)
 	}
 	wrong := filepath.Join(away, "wrong")
@@ -143,17 +146,21 @@ func TestKit(t *testing.T) {
 	}
 	name := fmt.Sprintf("kit %d", time.Now().UnixNano())
 	c.targets = append(c.targets, name)
+	t.Cleanup(func() { pg.Server(t).Exec(t, "postgres", fmt.Sprintf("DROP DATABASE IF EXISTS %q", name)) })
 	out, err = run([]string{"DSN=" + pg.Server(t).DSN("postgres")}, "storage", "restore", "a", b.ID, "--database", "shop", "--as", name, "--config", config, "--signers", signers)
 	if err != nil {
 		t.Fatalf("%s%v", out, err)
 	}
 	same(t, "restored by the kit", print(t, dsn), print(t, pg.Server(t).DSN(name)))
 
+	if err := os.RemoveAll(filepath.Join(c.dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	serverFromKit(t, c, kit, phrase, lost)
+
 	// A kit whose storages are gone says so.
-	for _, storage := range []string{"a", "b"} {
-		if err := os.RemoveAll(filepath.Join(c.dir, storage)); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.RemoveAll(filepath.Join(c.dir, "a")); err != nil {
+		t.Fatal(err)
 	}
 	if out, err := run(nil, "kit", "check", kit, "--passphrase-file", phrase); err == nil || !strings.Contains(out, "nothing can be restored") {
 		t.Errorf("without storages: %s%v", out, err)

@@ -54,23 +54,18 @@ func TestQuorumLostForGood(t *testing.T) {
 	if held.Node != survivor || held.Alone || len(held.Others) != 2 || held.Claims == 0 || !held.Others[0].Voter || !held.Others[1].Voter {
 		t.Fatalf("the survivor holds %+v", held)
 	}
-	if s := run(t, daemon, "recover", "--home", c.home(survivor)); s.code != 0 || !strings.Contains(s.out, "nothing was changed") || !strings.Contains(s.out, "--dead") {
-		t.Errorf("what it shows: %d\n%s%s", s.code, s.out, s.err)
-	}
 	c.refusesToRecover(survivor, owner, third)
 	if now := c.holds("--home", c.home(survivor)); now.Index != held.Index || now.Alone {
 		t.Fatalf("a refused recover has changed the home from %+v to %+v", held, now)
 	}
 	high := c.highest()
-	if s := run(t, daemon, "recover", "--config", c.file(survivor), "--dead", owner+","+third); s.code != 0 || !strings.Contains(s.out, "goes on alone") {
-		t.Fatalf("recover: %d\n%s%s", s.code, s.out, s.err)
-	}
-	if now := c.holds("--home", c.home(survivor)); !now.Alone || now.Token <= held.Token || now.Token <= high {
-		t.Errorf("recovered: %+v; before %+v, and storages had seen %d", now, held, high)
-	}
-
-	c.start(survivor)
-	c.ready(survivor)
+	page := rehearsal{c: c, words: map[string]string{"n1": survivor, "n2": owner, "n3": third}}
+	page.before = map[string]func(){"systemctl start fencepostd": func() {
+		if now := c.holds("--home", c.home(survivor)); !now.Alone || now.Token <= held.Token || now.Token <= high {
+			t.Errorf("recovered: %+v; before %+v, and storages had seen %d", now, held, high)
+		}
+	}}
+	page.follow("quorum-lost")
 	done := c.finishes(survivor, task.ID)
 	if done.Attempt != 2 || done.Token <= high || done.Token <= first.Token {
 		t.Errorf("completed by attempt %d with token %d; the first had %d, storages had seen %d", done.Attempt, done.Token, first.Token, high)

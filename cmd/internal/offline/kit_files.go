@@ -176,7 +176,11 @@ func steps(c configs.Config, content KitContent, now time.Time) string {
 	say("3. See what there is:              fencepost storage list %s --config here/%s --signers here/%s", first(content.Storages), kitConfig, SignersName)
 	say("4. Restore:                        fencepost storage restore %s BACKUP --database %s --config here/%s --signers here/%s", first(content.Storages), firstDatabase(c), kitConfig, SignersName)
 	say("   The database gets its old name; --as NAME gives it another one. Nothing is replaced unless --replace says so.\n")
-	say("A restore makes no roles. If step 4 names some that are missing: create them, or have those of the old server written:")
+	say("A whole server, with its roles, into another one (the server's name, or that of a database on it; shows the plan and asks):")
+	say("   echo postgres://USER:PASSWORD@HOST/postgres > new.dsn")
+	say("   fencepost restore --server %s --to file:new.dsn --config here/%s", serverOf(firstDatabase(c)), kitConfig)
+	say("   After an interruption of any kind the same command goes on. --as-of 2026-05-02 takes nothing younger.\n")
+	say("A restore of one database makes no roles. If step 4 names some that are missing: create them, or have those of the old server written:")
 	say("   fencepost storage globals %s BACKUP --out roles.sql --config here/%s --signers here/%s", first(content.Storages), kitConfig, SignersName)
 	say("   Read it, and run with psql what you need of it (passwords are in it only if that was asked for).\n")
 	say("Without the program fencepost, with the public programs age, tar and zstd:")
@@ -213,6 +217,12 @@ func first(list []string) string {
 		return "STORAGE"
 	}
 	return list[0]
+}
+
+// serverOf is the server in the name of a database that was found on one.
+func serverOf(database string) string {
+	server, _, _ := strings.Cut(database, ".")
+	return server
 }
 
 func firstDatabase(c configs.Config) string {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -34,15 +35,27 @@ type Shelf struct {
 type ShelfOptions struct {
 	Config  string // configuration file of a node
 	Storage string // name of a storage in it
-	// Signers is a list of keys. Empty: that of the node's home; without one nothing is believed.
+	// Signers is a list of keys. Empty: that of the node's home, or of the kit that the configuration is of; without one
+	// nothing is believed.
 	Signers string
 	// AcceptForeign believes every manifest, signed or not.
 	AcceptForeign bool
+	// Settings are those of the group, whose storages are looked among, too; nil: they are not known.
+	Settings *configs.Settings
+}
+
+// load reads the configuration, with the storages of the group.
+func (o ShelfOptions) load() (*configs.Config, error) {
+	c, err := configs.Load(o.Config)
+	if err == nil && o.Settings != nil {
+		c, _ = c.With(*o.Settings) // where both name something the file counts, here as on the node
+	}
+	return c, err
 }
 
 // OpenShelf opens the storage and the processors of a configuration. Nothing is written to the storage.
 func OpenShelf(o ShelfOptions) (*Shelf, error) {
-	c, err := configs.Load(o.Config)
+	c, err := o.load()
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +107,9 @@ func believed(o ShelfOptions, home string) (func(context.Context, pipeline.Manif
 	path := o.Signers
 	if path == "" {
 		path = filepath.Join(home, SignersName)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && signersOf(o.Config) != "" {
+			path = signersOf(o.Config)
+		}
 	}
 	list, err := ReadSigners(path)
 	switch {
@@ -205,11 +221,17 @@ func (s *Shelf) Globals(ctx context.Context, backup, file string) error {
 	if err := s.there(ctx); err != nil {
 		return err
 	}
-	text := bounded{most: maxGlobals}
-	if err := pipeline.ReadPart(ctx, s.catalog, backup, source.PartGlobals, &text); err != nil {
+	text, err := readGlobals(ctx, s.catalog, backup)
+	if err != nil {
 		return advise(s.section, err)
 	}
-	return writeNew(file, text.String())
+	return writeNew(file, text)
+}
+
+func readGlobals(ctx context.Context, c pipeline.Catalog, backup string) (string, error) {
+	text := bounded{most: maxGlobals}
+	err := pipeline.ReadPart(ctx, c, backup, source.PartGlobals, &text)
+	return text.String(), err
 }
 
 // bounded is a text that does not become longer than most.
