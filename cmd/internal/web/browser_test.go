@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
+	"github.com/fencepost/fencepost/cmd/internal/audit"
 	"github.com/fencepost/fencepost/cmd/internal/web/webtest"
 )
 
@@ -18,23 +20,48 @@ func shotName(path string) string {
 	return name
 }
 
-// looks checks a page on a wide screen and on a phone, with light and dark colours, and keeps pictures of it.
+// looks checks a page on a wide screen and on a phone, with light and dark colours, and keeps pictures of it: of views, and with
+// FENCEPOST_LONG of all there is.
 func looks(b *webtest.Browser, path, name string) {
+	shot := func(name string) {
+		if !strings.Contains(name, "+") || os.Getenv("FENCEPOST_LONG") != "" {
+			b.Shot(name)
+		}
+	}
 	b.Wide(1280)
 	b.Dark(false)
 	b.Check(path + " wide, light")
-	b.Shot(name)
+	shot(name)
 	b.Dark(true)
 	b.Check(path + " wide, dark")
 	b.Wide(360)
 	b.Check(path + " narrow, dark")
-	b.Shot(name + "-phone")
+	shot(name + "-phone")
+}
+
+// written has there be something in the audit trail.
+func (s *served) written(t *testing.T) {
+	t.Helper()
+	e := audit.Entry{Actor: "the-operator", Role: api.RoleOperator, Via: "session", Address: "192.0.2.7", Action: "restore.create", Target: "b1", Phase: audit.Asked, Request: []byte(`{"target":"shop_copy","no_owner":true}`)}
+	asked, err := s.trail.Append(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Phase, e.Of, e.Request, e.Before, e.After = audit.Done, asked.Seq, nil, []byte(`{"state":"completed"}`), []byte(`{"id":"t2","type":"restore","target":"a_database_with_a_name_as_long_as_names_may_be_in_postgresql_0063"}`)
+	if _, err := s.trail.Append(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Phase, e.Approver, e.Problem, e.After = audit.Failed, "the-admin", "there is a database \"shop_copy\" already", nil
+	if _, err := s.trail.Append(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestPagesInABrowser looks at each page as an admin sees it, and walks through it with the keyboard.
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	s := serve(t, fullSample())
+	s.written(t)
 	b := webtest.Open(t)
 	for i, v := range s.Views() {
 		path := s.fill(v.Path)
@@ -58,7 +85,7 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 		b.Go(s.base + "/settings")
 		press(b, s.fill(d.Path), f)
-		looks(b, d.Path, "after-"+shotName(d.Path))
+		looks(b, d.Path, "after+"+shotName(d.Path))
 	}
 	b.Go(s.base + "/backups/gone")
 	looks(b, "what is gone", "problem")
@@ -79,12 +106,12 @@ func endsWhileTyping(t *testing.T, s *served, b *webtest.Browser) {
 	b.Await(`document.querySelector("#why").value === "` + why + `"`)
 	b.Click(button)
 	b.AwaitText("Your session has ended: nothing was done.")
-	looks(b, "an ended session", "session-ended")
+	looks(b, "an ended session", "session+ended")
 	b.Type("#name", "the-admin")
 	b.Type("#password", password)
 	b.Click("main form button")
 	b.AwaitText("You are logged in again")
-	looks(b, "logged in again", "session-again")
+	looks(b, "logged in again", "session+again")
 	b.Click("main form button")
 	b.AwaitText("Nothing was done yet")
 	b.Await(`document.querySelector("#why").value === "` + why + `"`)
@@ -122,7 +149,7 @@ func TestEmptyGroupInABrowser(t *testing.T) {
 			continue
 		}
 		b.Go(s.base + s.fill(v.Path))
-		looks(b, "empty "+v.Path, "empty-"+shotName(v.Path))
+		looks(b, "empty "+v.Path, "empty+"+shotName(v.Path))
 	}
 }
 
@@ -130,6 +157,7 @@ func TestEmptyGroupInABrowser(t *testing.T) {
 func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := serve(t, fullSample())
+	s.written(t)
 	b := webtest.Open(t)
 	b.Script(false)
 	b.Wide(360)

@@ -251,15 +251,38 @@ func (f settingField) value(text string) (any, error) {
 
 // shown is a setting's keys in one line, without its name.
 func shown(kind settingKind, spec json.RawMessage) string {
-	keys := map[string]json.RawMessage{}
+	keys := map[string]any{}
 	if json.Unmarshal(spec, &keys) != nil {
 		return string(spec)
 	}
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if key != kind.named() {
-			parts = append(parts, key+" "+strings.Trim(string(keys[key]), `"`))
+			parts = append(parts, strings.TrimSpace(key+" "+plainly(keys[key])))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, " · ")
+}
+
+// plainly is a value as people write it; what is true needs no word.
+func plainly(value any) string {
+	switch x := value.(type) {
+	case string:
+		return x
+	case bool:
+		if x {
+			return ""
+		}
+	case []any:
+		var list []string
+		for _, e := range x {
+			list = append(list, plainly(e))
+		}
+		return strings.Join(list, ", ")
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }

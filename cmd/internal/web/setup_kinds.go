@@ -18,6 +18,9 @@ func (k settingKind) named() string {
 	return "name"
 }
 
+// Titled is the kind as a heading begins.
+func (k settingKind) Titled() string { return strings.ToUpper(k.Kind[:1]) + k.Kind[1:] }
+
 // New is the offer to add one.
 func (k settingKind) New() string {
 	if strings.ContainsAny(k.Kind[:1], "aeiou") {
