@@ -3,10 +3,12 @@ package configs
 import (
 	"fmt"
 	"net/mail"
+	"slices"
 	"time"
 )
 
-// Notify is who is told of what needs a person. The same on all nodes: one of them tells, each thing once.
+// Notify is who is told of what needs a person. The same on all nodes: one of them tells, each thing once. The group's settings
+// have all of it, too (hooks, mails, rules, heartbeats), where it can be changed while the nodes run.
 type Notify struct {
 	// Severity is warning (all is told) or critical (only that). Default warning.
 	Severity string `yaml:"severity"`
@@ -72,21 +74,111 @@ type Mail struct {
 
 func (m *Mail) setDefaults(string) { *m = Mail{Security: "starttls"} }
 
+// DefaultRule is the name of the rule for all events that have none of their own.
+const DefaultRule = "default"
+
+// Events are the kinds of what is told of, as fencepost status -o json and messages name them.
+func Events() []string {
+	return []string{
+		"approval", "audit", "backup", "certificate", "clock", "death", "failed", "lease", "ledger", "member", "node", "notify", "parked", "quarantine", "quorum",
+		"recovery", "replication", "server", "settings", "storage", "stuck", "suspect", "vanished", "voters", "waiting",
+	}
+}
+
+// Rule says how one kind of event is told, and to whom.
+type Rule struct {
+	// Name is the kind of event, or default for all that have no rule of their own: approval (something waits for a second
+	// person), audit, backup (a database has no good backup within its rpo), certificate, clock, death (of a node), failed (a
+	// backup), lease, ledger, member, node, notify (a receiver does not answer), parked (a recovery), quarantine, quorum,
+	// recovery, replication, server (of the settings; it does not answer), settings, storage, stuck, suspect (a backup), vanished
+	// (a database), voters, waiting.
+	Name string `yaml:"name"`
+	// Severity is warning (it is told), critical (only when it is that) or none (never). Default warning.
+	Severity string `yaml:"severity"`
+	// After is how long it must last before it is told, and its end, 0s to 1h: what comes within it, has one cause and goes to the
+	// same ones is one message. Default 1m.
+	After time.Duration `yaml:"after"`
+	// Repeat is after what time one that lasts is told again, 1h to 8760h; 0s: never. Default 24h.
+	Repeat time.Duration `yaml:"repeat"`
+	// To are the hooks and mails of the settings that are told, by name. Default all that there are.
+	To []string `yaml:"to"`
+}
+
+func (r *Rule) setDefaults(string) {
+	*r = Rule{Severity: "warning", After: time.Minute, Repeat: 24 * time.Hour}
+}
+
+// Beat is the address of an outside watcher that is told that all is well; see Heartbeat.
+type Beat struct {
+	// Name is what logs call it; same alphabet as a database's.
+	Name string `yaml:"name"`
+	// URL is a reference env:NAME, file:PATH or command:PROGRAM to what is called with GET. It is never shown.
+	URL Secret `yaml:"url"`
+	// Every is how often, 10s to 24h. Default 1m.
+	Every time.Duration `yaml:"every"`
+}
+
+func (b *Beat) setDefaults(string) { *b = Beat{Every: time.Minute} }
+
+// FileBeat is the name of the heartbeat of a node's file among those of the settings.
+const FileBeat = "heartbeat"
+
+// OwnRule tells whether the file says how things are told; else the group's settings do, when they have the rule default.
+func (n Notify) OwnRule() bool {
+	usual := Default().Notify
+	return n.Severity != usual.Severity || n.After != usual.After || n.Repeat != usual.Repeat
+}
+
 // Given tells whether anything was written at all.
 func (s Secret) Given() bool { return s.raw != "" }
 
 func (c *Config) checkNotify(ps *problems) {
 	n := c.Notify
 	checkOneOf(ps, "notify.severity", n.Severity, "warning", "critical")
-	checkDuration(ps, "notify.after", n.After, 0, time.Hour)
-	if n.Repeat != 0 {
-		checkDuration(ps, "notify.repeat", n.Repeat, time.Hour, 365*24*time.Hour)
-	}
+	checkTelling(ps, "notify", n.After, n.Repeat)
 	checkDuration(ps, "notify.heartbeat.every", n.Heartbeat.Every, 10*time.Second, 24*time.Hour)
 	if problem := n.Heartbeat.URL.problem(true); n.Heartbeat.URL.Given() && problem != "" {
 		ps.add("notify.heartbeat.url", "%s", problem)
 	}
 	checkReceivers(ps, "notify.", n.Hooks, n.Mails, true)
+}
+
+func checkTelling(ps *problems, at string, after, repeat time.Duration) {
+	checkDuration(ps, at+".after", after, 0, time.Hour)
+	if repeat != 0 {
+		checkDuration(ps, at+".repeat", repeat, time.Hour, 365*24*time.Hour)
+	}
+}
+
+func (s *Settings) checkRules(ps *problems) {
+	seen := map[string]int{}
+	for i, r := range s.Rules {
+		at := fmt.Sprintf("rules[%d]", i)
+		checkOneOf(ps, at+".name", r.Name, append([]string{DefaultRule}, Events()...)...)
+		if j, twice := seen[r.Name]; twice {
+			ps.add(at+".name", "is %q, as rules[%d] is: name each event once", r.Name, j)
+		}
+		seen[r.Name] = i
+		checkOneOf(ps, at+".severity", r.Severity, "warning", "critical", "none")
+		checkTelling(ps, at, r.After, r.Repeat)
+		for j, name := range r.To {
+			if !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == name }) && !slices.ContainsFunc(s.Mails, func(m Mail) bool { return m.Name == name }) {
+				ps.add(fmt.Sprintf("%s.to[%d]", at, j), "is %q, which is none of hooks and mails: name one of the settings; what a node's file has cannot be meant", name)
+			}
+		}
+	}
+}
+
+func (s *Settings) checkBeats(ps *problems) {
+	seen := map[string]int{}
+	for i, b := range s.Heartbeats {
+		at := fmt.Sprintf("heartbeats[%d]", i)
+		checkItemName(ps, at, b.Name, "heartbeats", seen, i)
+		if problem := b.URL.problem(false); problem != "" {
+			ps.add(at+".url", "%s", problem)
+		}
+		checkDuration(ps, at+".every", b.Every, 10*time.Second, 24*time.Hour)
+	}
 }
 
 // checkReceivers looks at hooks and mails in lists whose paths begin with prefix; literal: a url may be written itself.

@@ -17,9 +17,36 @@ type Object struct {
 	Spec json.RawMessage // an object with the keys of the file, those that have their default left out
 }
 
+// Protocol is the lowest protocol of the group whose programs understand what o says. A node of an older one would pass over it.
+func (o Object) Protocol() uint32 {
+	need := max(1, later(o.Kind, "", ""))
+	var said map[string]any
+	if json.Unmarshal(o.Spec, &said) != nil {
+		return need
+	}
+	var look func(path string, v any)
+	look = func(path string, v any) {
+		need = max(need, later(o.Kind, path, fmt.Sprint(v)))
+		switch v := v.(type) {
+		case map[string]any:
+			for k, inner := range v {
+				look(join(path, k), inner)
+			}
+		case []any:
+			for _, inner := range v {
+				look(path, inner)
+			}
+		}
+	}
+	for k, v := range said {
+		look(k, v)
+	}
+	return need
+}
+
 // Kinds are the kinds of objects, in the order in which one may name those before it.
 func Kinds() []string {
-	return []string{"storage", "server", "database", "schedule", "retention", "binding", "approval", "hook", "mail"}
+	return []string{"storage", "server", "database", "schedule", "retention", "binding", "approval", "hook", "mail", "rule", "heartbeat"}
 }
 
 // FileKinds are the kinds of what files of settings hold: objects, and users, who are accounts and no objects.

@@ -47,12 +47,33 @@ type Settings struct {
 	//	- name: restore
 	//	  within: 2h
 	//	- name: storage
+	//	- name: ledger
+	//	- name: node
 	Approvals []Approval `yaml:"approvals"`
-	// Hooks are web hooks of the whole group, as in the section notify of a node's file, where the rules of telling are. Their
-	// urls are references, which each node follows for itself.
+	// Hooks are web hooks of the whole group, as in the section notify of a node's file. Their urls are references, which each
+	// node follows for itself.
 	Hooks []Hook `yaml:"hooks"`
 	// Mails are mail servers, and who gets mail, as in the section notify of a node's file.
 	Mails []Mail `yaml:"mails"`
+	// Rules say which events are told to whom, when, and what goes into one message. How many hours a database may be without
+	// a good backup is its rpo. Without the rule default the section notify of the nodes' files counts. For example
+	//
+	//	- name: default
+	//	  after: 2m
+	//	- name: backup
+	//	  after: 0s
+	//	  repeat: 6h
+	//	  to: [night]
+	//	- name: member
+	//	  severity: none
+	Rules []Rule `yaml:"rules"`
+	// Heartbeats are addresses of outside watchers, which are called while all is well: there is a quorum, the ledger answers and
+	// every database has a good backup within its rpo. When a call stays away the watcher rings, also when every node is dead. For
+	// example
+	//
+	//	- name: watchdog
+	//	  url: file:/etc/fencepost/watchdog.url
+	Heartbeats []Beat `yaml:"heartbeats"`
 	// Users are who may log in. They are accounts, which are made and changed as fencepost user does; with --prune those that
 	// the files do not name are removed when they name any. For example
 	//
@@ -78,8 +99,9 @@ type User struct {
 // Approval is an operation that takes a second person.
 type Approval struct {
 	// Name is the operation: delete (a backup; to let retention remove more at once than it may by itself; to change what
-	// it keeps), restore (over something: in place, or where an existing database may be replaced; and to swap it back), or
-	// storage (to add, change or remove one of the settings).
+	// it keeps), restore (over something: in place, or where an existing database may be replaced; and to swap it back),
+	// storage (to add, change or remove one of the settings; to remove what a check finds that nothing counts), ledger (to
+	// reconcile, adopt, begin or move it, which the node does where it is approved) or node (to remove or forget one).
 	Name string `yaml:"name"`
 	// Within is how long a request waits for the second person, 1m to 720h; then it is worth nothing. Default 24h.
 	Within time.Duration `yaml:"within"`

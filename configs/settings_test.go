@@ -73,6 +73,18 @@ mails:
     to: [ops@example.org, night@example.org]
     user: fencepost
     password: env:SMTP_PASSWORD
+rules:
+  - name: default
+    after: 5m
+  - name: backup
+    severity: critical
+    after: 0s
+    repeat: 6h
+    to: [ops]
+heartbeats:
+  - name: watchdog
+    url: file:/etc/fencepost/watchdog.url
+    every: 30s
 users:
   - name: ann
     role: operator
@@ -107,7 +119,7 @@ func objects(s Settings) (out []string) {
 func TestSettingsThereAndBack(t *testing.T) {
 	s := loaded(t, whole)
 	want := objects(s)
-	if len(want) != 12 {
+	if len(want) != 15 {
 		t.Fatalf("%d objects: %s", len(want), want)
 	}
 	if slices.ContainsFunc(want, func(o string) bool { return strings.HasPrefix(o, "user ") }) || s.Text("user") != "users:\n  - name: ann\n    role: operator\n    password: \"file:/root/ann.password\"\n  - name: bob\n    role: viewer\n    disabled: true\n" {
@@ -191,12 +203,23 @@ func TestSettingsRefused(t *testing.T) {
 		{"bindings:\n  - {name: b, user: ann, labels: [x], as: []}\n", "binding b: as: is empty"},
 		{"schedules:\n  - {name: n, database: pg1.x, cron: '@daily'}\n", `schedule n: database: is "pg1.x", which is none of databases`},
 		{"storages:\n  - {name: n, kind: s3, endpoint: 'https://h', bucket: abc, access_key: k, secret_key: hush}\n", "storage n: secret_key: holds the secret itself"},
-		{"approvals:\n  - {name: everything}\n", `approval everything: name: is "everything", want one of delete, restore, storage`},
+		{"approvals:\n  - {name: everything}\n", `approval everything: name: is "everything", want one of delete, restore, storage, ledger, node`},
 		{"approvals:\n  - {name: delete}\n  - {name: delete, within: 2h}\n", `approval delete: name: is "delete", as approvals[0] is`},
 		{"approvals:\n  - {name: delete, within: 1s}\n", "approval delete: within: is 1s, want 1m0s to 720h0m0s"},
 		{"hooks:\n  - {name: chat, url: 'https://hush@h/x'}\n", "hook chat: url: holds the secret itself"},
 		{"mails:\n  - {name: ops, server: 'h:25', from: a@b, to: [c@d], user: u, password: hush}\n", "mail ops: password: holds the secret itself"},
 		{"hooks:\n  - {name: ops, url: 'env:U'}\nmails:\n  - {name: ops, server: 'h:25', from: a@b, to: [c@d]}\n", `mail ops: name: is "ops", as hooks[0] is`},
+		{"rules:\n  - {name: everything}\n", `rule everything: name: is "everything", want one of default, approval, audit, backup`},
+		{"rules:\n  - {name: backup}\n  - {name: backup}\n", `rule backup: name: is "backup", as rules[0] is`},
+		{"rules:\n  - {name: backup, severity: loud}\n", `rule backup: severity: is "loud", want one of warning, critical, none`},
+		{"rules:\n  - {name: backup, after: 2h}\n", "rule backup: after: is 2h0m0s, want 0s to 1h0m0s"},
+		{"rules:\n  - {name: backup, after: soon}\n", "rules[0].after: want a duration with its unit"},
+		{"rules:\n  - {name: backup, repeat: 1m}\n", "rule backup: repeat: is 1m0s, want 1h0m0s to 8760h0m0s"},
+		{"rules:\n  - {name: backup, to: [ops]}\n", `rule backup: to[0]: is "ops", which is none of hooks and mails`},
+		{"heartbeats:\n  - {name: dog}\n", "heartbeat dog: url: is missing"},
+		{"heartbeats:\n  - {name: dog, url: 'https://hush@h/x'}\n", "heartbeat dog: url: holds the secret itself"},
+		{"heartbeats:\n  - {name: dog, url: 'env:U', every: 1s}\n", "heartbeat dog: every: is 1s, want 10s to 24h0m0s"},
+		{"heartbeats:\n  - {name: dog, url: 'env:U'}\n  - {name: dog, url: 'env:V'}\n", `heartbeat dog: name: is "dog", as heartbeats[0] is`},
 		{"users:\n  - {name: ann, role: root}\n", `user ann: role: is "root", want one of viewer, operator, admin`},
 		{"users:\n  - {name: Ann, role: viewer}\n", `user Ann: name: is "Ann", want 1 to 63`},
 		{"users:\n  - {name: ann, role: viewer}\n  - {name: ann, role: admin}\n", `user ann: name: is "ann", as users[0] is`},
@@ -312,6 +335,47 @@ func TestFileWins(t *testing.T) {
 	var invalid *Error
 	if err := s.Validate(); errors.As(err, &invalid) {
 		t.Error(err)
+	}
+}
+
+// TestHowIsTold: an event has its own rule, or the settings' default, or what a node's file says, which counts when it says
+// anything; and the file's heartbeat is one among others.
+func TestHowIsTold(t *testing.T) {
+	s := loaded(t, whole)
+	usual, own := Default().Notify, Default().Notify
+	own.After, own.Heartbeat.URL = time.Second, NewSecret("env:BEAT")
+	for _, c := range []struct {
+		file     Notify
+		settings *Settings
+		event    string
+		want     time.Duration // after
+	}{
+		{usual, &s, "backup", 0}, {usual, &s, "failed", 5 * time.Minute}, {usual, &Settings{}, "failed", time.Minute},
+		{own, &s, "backup", 0}, {own, &s, "failed", time.Second}, {own, &Settings{}, "failed", time.Second},
+	} {
+		if got := c.settings.Rule(c.file, c.event); got.After != c.want {
+			t.Errorf("%s after %v, want %v", c.event, got.After, c.want)
+		}
+	}
+	beats := func(file Notify) (names []string) {
+		for _, b := range s.Beats(file) {
+			names = append(names, b.Name)
+		}
+		return names
+	}
+	if got := append(beats(usual), beats(own)...); !slices.Equal(got, []string{"watchdog", "watchdog", FileBeat}) {
+		t.Errorf("heartbeats %s", got)
+	}
+	s.Heartbeats[0].Name = FileBeat
+	c := Default()
+	c.Notify = own
+	_, problems := c.With(s)
+	var about []string
+	for _, p := range problems {
+		about = append(about, p.Path)
+	}
+	if got := beats(own); !slices.Equal(got, []string{FileBeat}) || s.Beats(own)[0].URL != own.Heartbeat.URL || !slices.Equal(about, []string{"rule default", "heartbeat " + FileBeat}) {
+		t.Errorf("heartbeats %s, problems %v", got, problems)
 	}
 }
 

@@ -51,6 +51,8 @@ func (s *Settings) Validate() error {
 	s.checkApprovals(&ps)
 	s.checkUsers(&ps)
 	checkReceivers(&ps, "", s.Hooks, s.Mails, false)
+	s.checkRules(&ps)
+	s.checkBeats(&ps)
 	for i, d := range s.Databases {
 		if d.DSN.holdsPassword() {
 			ps.add(fmt.Sprintf("databases[%d].dsn", i), "holds a password, which every member would keep: write file:PATH, env:NAME or command:PROGRAM")
@@ -84,7 +86,7 @@ func (s *Settings) checkBindings(ps *problems) {
 func (s *Settings) checkApprovals(ps *problems) {
 	for i, a := range s.Approvals {
 		at := fmt.Sprintf("approvals[%d]", i)
-		checkOneOf(ps, at+".name", a.Name, "delete", "restore", "storage")
+		checkOneOf(ps, at+".name", a.Name, append([]string{"delete", "restore", "storage", "ledger", "node"}, laterApprovals()...)...)
 		if j := slices.IndexFunc(s.Approvals, func(other Approval) bool { return other.Name == a.Name }); j < i {
 			ps.add(at+".name", "is %q, as approvals[%d] is: name each operation once", a.Name, j)
 		}
@@ -239,7 +241,43 @@ func (c *Config) With(s Settings) (*Config, []Problem) {
 		}
 		out.Notify.Mails = append(out.Notify.Mails, m)
 	}
+	if c.Notify.OwnRule() && slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Name == DefaultRule }) {
+		ps.add("rule "+DefaultRule, advice)
+	}
+	if c.Notify.Heartbeat.URL.Given() && slices.ContainsFunc(s.Heartbeats, func(b Beat) bool { return b.Name == FileBeat }) {
+		ps.add("heartbeat "+FileBeat, advice)
+	}
 	return &out, ps
+}
+
+// Rule is how an event of a kind is told: by its own rule, or that of the node's file when it says anything, or the settings'
+// rule default.
+func (s *Settings) Rule(file Notify, event string) Rule {
+	for _, r := range s.Rules {
+		if r.Name == event {
+			return r
+		}
+	}
+	for _, r := range s.Rules {
+		if r.Name == DefaultRule && !file.OwnRule() {
+			return r
+		}
+	}
+	return Rule{Name: DefaultRule, Severity: file.Severity, After: file.After, Repeat: file.Repeat}
+}
+
+// Beats are the heartbeats of the settings and that of the node's file.
+func (s *Settings) Beats(file Notify) (list []Beat) {
+	own := file.Heartbeat.URL.Given()
+	for _, b := range s.Heartbeats {
+		if !own || b.Name != FileBeat {
+			list = append(list, b)
+		}
+	}
+	if own {
+		list = append(list, Beat{Name: FileBeat, URL: file.Heartbeat.URL, Every: file.Heartbeat.Every})
+	}
+	return list
 }
 
 // Found is a database that was seen on a server of the settings.

@@ -64,6 +64,9 @@ type Put struct {
 	Key
 	Value []byte // at most MaxValue bytes; not kept by the call
 	Bound bool   // goes with the run that wrote it, when its last recovery has ended
+	// Protocol is the lowest one whose programs understand Value; 0: any. While the group writes an older one, Commit refuses it:
+	// a program of that would read it, too.
+	Protocol uint32
 }
 
 // Txn is a transaction: all conditions, then all puts and deletes, or nothing.
@@ -100,8 +103,8 @@ type Cache struct{ g *Group }
 // Cache gives access to the state cache.
 func (g *Group) Cache() *Cache { return &Cache{g} }
 
-// Commit makes a transaction. It blocks until the outcome is known: *ConditionError, ErrTooLarge, ErrRunClosed; or until
-// ctx ends: ErrUnknown, ErrNoQuorum. It returns the position: the version of what was put. Repeats on the way are
+// Commit makes a transaction. It blocks until the outcome is known: *ConditionError, ErrTooLarge, ErrRunClosed, ErrProtocol (see
+// Put.Protocol); or until ctx ends: ErrUnknown, ErrNoQuorum. It returns the position: the version of what was put. Repeats on the way are
 // answered once.
 func (c *Cache) Commit(ctx context.Context, t Txn) (version uint64, err error) {
 	op := &wire.CacheTxn{}
@@ -114,6 +117,9 @@ func (c *Cache) Commit(ctx context.Context, t Txn) (version uint64, err error) {
 	for _, p := range t.Puts {
 		if len(p.Value) > MaxValue {
 			return 0, fmt.Errorf("commit to the state cache: %w: %s/%s has %d bytes, at most %d", ErrTooLarge, p.Component, p.Key.Key, len(p.Value), MaxValue)
+		}
+		if writes := max(1, c.g.Protocol()); p.Protocol > writes { // the group's only grows: what may be written here may be wherever it is applied
+			return 0, withHint(fmt.Errorf("commit to the state cache: %w: %s/%s is of protocol %d, and the group writes %d", ErrProtocol, p.Component, p.Key.Key, p.Protocol, writes), notYet)
 		}
 		op.Puts = append(op.Puts, &wire.CachePut{Key: p.Key.wire(), Value: p.Value, Bound: p.Bound})
 	}

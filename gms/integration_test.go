@@ -229,7 +229,10 @@ func TestRestartOfAll(t *testing.T) {
 	tg := formed(t, 3)
 	n := tg.nodes["n1"]
 	key := Key{Component: "c", Member: "n1", Key: "k"}
-	version, err := n.Cache().Commit(tg.ctx, Txn{Puts: []Put{{Key: key, Value: []byte("v")}}})
+	if _, err := n.Cache().Commit(tg.ctx, Txn{Puts: []Put{{Key: key, Value: []byte("later"), Protocol: Protocol + 1}}}); !errors.Is(err, ErrProtocol) {
+		t.Errorf("what not all programs understand was kept: %v", err)
+	}
+	version, err := n.Cache().Commit(tg.ctx, Txn{Puts: []Put{{Key: key, Value: []byte("v"), Protocol: n.Protocol()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

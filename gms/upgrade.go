@@ -54,6 +54,8 @@ func (g *Group) FinalizeUpgrade(ctx context.Context) (uint32, error) {
 
 const newerProgram = "install the version of fencepost that the other nodes run; what this node holds stays as it is"
 
+const notYet = "when all nodes have the new version: `fencepost upgrade finalize`"
+
 const otherProgram = "`fencepost upgrade` on a member says which versions are in use: install a neighbouring one"
 
 // outdated is err for people, when this program does not read what the group writes.

@@ -129,7 +129,7 @@ func (a *Accounts) AddUser(ctx context.Context, n NewUser, by string) (api.User,
 	}
 	now := a.cfg.Now().UTC()
 	u := user{Name: n.Name, Role: n.Role, Hash: hash, Created: now, Changed: now, By: by, Since: drawn(8)}
-	err = a.cfg.Store.Commit(ctx, kept.Put(userKey(n.Name), encode(u), 0))
+	err = a.cfg.Store.Commit(ctx, kept.Put(userKey(n.Name), u, 0))
 	if errors.Is(err, kept.ErrConflict) {
 		return api.User{}, &api.Error{Code: api.CodeConflict, Message: "there is a user " + n.Name, Hint: "fencepost user set changes one"}
 	}
@@ -245,7 +245,7 @@ func (a *Accounts) edit(ctx context.Context, name string, change func(*user, tim
 		now := a.cfg.Now().UTC()
 		change(&u, now)
 		out = u.shown(now)
-		return []kept.Change{kept.Put(r.Key, encode(u), r.Version)}, nil
+		return []kept.Change{kept.Put(r.Key, u, r.Version)}, nil
 	})
 	return out, err
 }

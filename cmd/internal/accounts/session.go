@@ -51,7 +51,7 @@ func (a *Accounts) LogIn(ctx context.Context, name, password, address string) (S
 	}
 	secret, now := drawn(32), a.cfg.Now().UTC()
 	s := session{User: u.Name, Digest: digest(secret), Since: u.Since, Address: address, Created: now, Seen: now}
-	changes := []kept.Change{kept.Put(sessionKey(u.Name, s.Digest[:32]), encode(s), 0)}
+	changes := []kept.Change{kept.Put(sessionKey(u.Name, s.Digest[:32]), s, 0)}
 	old, err := a.sessions(ctx, u.Name)
 	if err != nil {
 		return Session{}, err
@@ -225,7 +225,7 @@ func (a *Accounts) ofSession(ctx context.Context, cookie string, used bool) (Act
 	}
 	if now := a.cfg.Now().UTC(); used && now.Sub(s.Seen) >= a.cfg.Idle/4 {
 		s.Seen = now
-		a.note(ctx, kept.Put(s.record.Key, encode(s), s.record.Version), now)
+		a.note(ctx, kept.Put(s.record.Key, s, s.record.Version), now)
 	}
 	return a.actorOf(s, u), nil
 }

@@ -80,7 +80,7 @@ func (a *Accounts) AddToken(ctx context.Context, n NewToken, by string) (secret 
 	t := token{ID: strings.ToLower(digest(drawn(16))[:12]), Name: n.Name, User: n.User, Role: n.Role, Created: now, By: by, Expires: now.Add(n.For), Approves: n.Approves}
 	secret = TokenPrefix + t.ID + "_" + drawn(32)
 	t.Digest = digest(secret)
-	changes := []kept.Change{kept.Put(tokenKey(t.ID), encode(t), 0), kept.Put(owner.Key, owner.Value, owner.Version)}
+	changes := []kept.Change{kept.Put(tokenKey(t.ID), t, 0), kept.Again(owner)}
 	living := 0
 	for _, old := range all {
 		if now.After(old.Expires) {
@@ -207,7 +207,7 @@ func (a *Accounts) OfToken(ctx context.Context, secret string) (Actor, error) {
 	}
 	if now.Sub(t.LastUsed) >= usedWithin {
 		t.LastUsed = now
-		a.note(ctx, kept.Put(r.Key, encode(t), r.Version), now)
+		a.note(ctx, kept.Put(r.Key, t, r.Version), now)
 	}
 	return Actor{Name: u.Name, Role: api.Least(u.Role, t.Role), Most: t.Role, Via: ViaToken, Token: t.ID, Ends: t.Expires, Approves: t.Approves}, nil
 }

@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"time"
@@ -83,12 +82,4 @@ func checkRole(r api.Role) error {
 		return &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("role: %q is none: want one of viewer, operator, admin", r)}
 	}
 	return nil
-}
-
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("accounts: a record of plain fields was not encoded: " + err.Error())
-	}
-	return text
 }

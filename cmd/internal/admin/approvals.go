@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/accounts"
 	"github.com/fencepost/fencepost/cmd/internal/api"
@@ -19,7 +20,7 @@ func (h *handler) ofApprovals() []Route {
 	return []Route{
 		get(h, api.PathApprovals, "approvals.read", "Requests that wait for a second person, and what was decided lately, newest first; without requests and answers, which each one has by itself.", func(r *http.Request) ([]api.Approval, error) { return h.waitingNow(r.Context()) }),
 		get(h, one, "approval.read", "One of them, with what will be carried out, and whether who asks may approve it.", h.approval),
-		post(h, api.RoleViewer, one+"/approve", "approval.approve", "Have a request of somebody else carried out, as it was asked.", h.approve),
+		post(h, api.RoleViewer, one+"/approve", "approval.approve", "Have a request of somebody else carried out, as it was asked.", h.approve).taking(storageWork),
 		post(h, api.RoleViewer, one+"/refuse", "approval.refuse", "End a request without carrying it out; one's own is withdrawn.", h.refuse),
 	}
 }
@@ -117,7 +118,7 @@ func (h *handler) approve(r *http.Request, _ struct{}) (api.Approval, error) {
 	if a, err = h.desk.Approve(ctx, a.ID, actor); err != nil {
 		return api.Approval{}, err
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), usualWithin)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeFor(a.Action))
 	defer cancel()
 	answer, err := h.dispatch(within, asker, pass{approver: actor.Name}, a)
 	return h.ended(within, a, answer, err), nil
@@ -148,6 +149,14 @@ func (h *handler) routeOf(action string) (Route, bool) {
 		}
 	}
 	return Route{}, false
+}
+
+// timeFor bounds how long carrying an action out may take.
+func (h *handler) timeFor(action string) time.Duration {
+	if route, ok := h.routeOf(action); ok {
+		return route.Within
+	}
+	return usualWithin
 }
 
 func (h *handler) refuse(r *http.Request, want api.RefuseApproval) (api.Approval, error) {

@@ -230,12 +230,15 @@ func TestApprovingTokenIsOnesOwn(t *testing.T) {
 func TestRoutesThatReplaceOrDelete(t *testing.T) {
 	needs := map[string][]string{
 		"backup.delete": {api.ApproveDelete}, "retention.confirm": {api.ApproveDelete}, "restore.create": {api.ApproveRestore}, "restore.undo": {api.ApproveRestore},
+		"ledger.reconcile": {api.ApproveLedger}, "ledger.adopt": {api.ApproveLedger}, "ledger.init": {api.ApproveLedger}, "ledger.move": {api.ApproveLedger},
+		"node.remove": {api.ApproveNode}, "node.forget": {api.ApproveNode}, "storage.check": {api.ApproveStorage},
 		"settings.apply": ofSettingsNeeding, "setting.set": ofSettingsNeeding, "setting.remove": ofSettingsNeeding,
 	}
-	harmless := []string{"backup.create", "backup.undelete", "backup.mark", "backup.verify", "backup.replicate", "storage.check", "storage.test", "settings.plan", "restore.preview"}
+	harmless := []string{"backup.create", "backup.undelete", "backup.mark", "backup.verify", "backup.replicate", "storage.test", "settings.plan", "restore.preview", "ledger.plan", "ledger.copy",
+		"node.drain", "node.undrain", "node.replace"}
 	for _, r := range newSite(t, nil).Routes() {
 		about, _, _ := strings.Cut(r.Action, ".")
-		if !r.Audited || !slices.Contains([]string{"backup", "restore", "retention", "storage", "settings", "setting"}, about) || slices.Contains(harmless, r.Action) {
+		if !r.Audited || !slices.Contains([]string{"backup", "restore", "retention", "storage", "settings", "setting", "ledger", "node"}, about) || slices.Contains(harmless, r.Action) {
 			if r.weigh != nil && needs[r.Action] == nil {
 				t.Errorf("%s is weighed, and not in the table", r.Action)
 			}
@@ -244,6 +247,43 @@ func TestRoutesThatReplaceOrDelete(t *testing.T) {
 		if r.weigh == nil || !slices.Equal(r.operations, needs[r.Action]) {
 			t.Errorf("%s: weighed %v, as %v, want %v", r.Action, r.weigh != nil, r.operations, needs[r.Action])
 		}
+	}
+}
+
+// TestLedgersAndNodes: decisions about the ledger, nodes that leave for good and what is removed from a storage wait, say what they
+// are, and are carried out; what changes nothing of that does not wait.
+func TestLedgersAndNodes(t *testing.T) {
+	s := newSite(t, nil)
+	s.h.Approvals = second{api.ApproveLedger: time.Hour, api.ApproveNode: time.Hour, api.ApproveStorage: time.Hour}
+	ann, _ := s.person(t, "ann", api.RoleAdmin, true)
+	bob, _ := s.person(t, "bob", api.RoleAdmin, true)
+	for path, want := range map[string]struct{ body, text, action string }{
+		"/ledger/reconcile":    {``, "have the ledger say what the storages hold", "ledger.reconcile"},
+		"/ledger/adopt":        {``, "have the group use a ledger that is not its own", "ledger.adopt"},
+		"/ledger/init":         {``, "begin a ledger", "ledger.init"},
+		"/ledger/move":         {`{"to":"embedded"}`, "move the group's ledger to embedded", "ledger.move"},
+		"/nodes/remove":        {`{"node":"n3"}`, "take node n3 out of the group for good", "node.remove"},
+		"/nodes/forget":        {`{"node":"n3"}`, "have the group forget node n3", "node.forget"},
+		"/storages/disk/check": {`{"fix":true}`, "remove from storage disk what nothing counts", "storage.check"},
+	} {
+		id := s.waits(t, path, want.body, ann)
+		s.decide(t, id, "approve", "", http.StatusForbidden, ann)
+		if a := s.decide(t, id, "approve", "", http.StatusAccepted, bob); a.State != api.ApprovalDone || !strings.HasPrefix(a.Text, want.text) || a.Action != want.action {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	s.ask(t, "POST", api.PathStorages+"/disk/check", `{}`, http.StatusAccepted, nil, ann...)
+	s.ask(t, "POST", api.PathLedger+"/copy", `{"to":"env:DSN"}`, http.StatusAccepted, nil, ann...)
+	for path, body := range map[string]string{"/ledger/move": `{}`, "/nodes/remove": `{}`, "/nodes/forget": `{}`} {
+		s.ask(t, "POST", api.Base+path, body, http.StatusBadRequest, nil, ann...)
+	}
+	if list, err := s.h.desk.List(t.Context()); err != nil || slices.ContainsFunc(list, func(a approvals.Request) bool { return a.Waits() }) {
+		t.Errorf("something waits: %v", err)
+	}
+	s.fake.fail(&api.Error{Code: api.CodeConflict, Message: "the ledger is in use"})
+	s.ask(t, "POST", api.PathLedger+"/adopt", ``, http.StatusConflict, nil, ann...)
+	if list, err := s.h.desk.List(t.Context()); err != nil || slices.ContainsFunc(list, func(a approvals.Request) bool { return a.Waits() }) {
+		t.Errorf("what cannot be done waits: %v", err)
 	}
 }
 

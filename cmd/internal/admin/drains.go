@@ -11,7 +11,7 @@ func (h *handler) ofDrains() []Route {
 	return []Route{
 		post(h, api.RoleAdmin, api.PathNodes+"/drain", "node.drain", "Have a node begin nothing new, so that it can be stopped.", h.drainNode).over(h.wasDrain),
 		post(h, api.RoleAdmin, api.PathNodes+"/undrain", "node.undrain", "Let a drained node work again.", h.undrainNode).over(h.wasDrain),
-		post(h, api.RoleAdmin, api.PathNodes+"/remove", "node.remove", "Have a node drained, leave the group for good, and forgotten.", h.removeNode).over(h.wasDrain),
+		weighed(post(h, api.RoleAdmin, api.PathNodes+"/remove", "node.remove", "Have a node drained, leave the group for good, and forgotten.", h.removeNode).over(h.wasDrain), h.weighNodeRemoval, api.ApproveNode),
 		get(h, one+"/removal", "removal.read", "How far a node is on its way out, and which storages nobody else has.", func(r *http.Request) (api.Removal, error) {
 			return h.Drains.Removal(r.Context(), r.PathValue("node"))
 		}),

@@ -25,18 +25,22 @@ func (h *handler) ofLedger() []Route {
 			return h.Ledgers.DecideLedger(r.Context(), do)
 		}
 	}
+	decision := func(do, summary string) Route {
+		r := post(h, api.RoleAdmin, api.PathLedger+"/"+do, "ledger."+do, summary, decide(do)).taking(storageWork).over(h.wasLedger)
+		return weighed(r, h.weighLedger(do), api.ApproveLedger)
+	}
 	return []Route{
 		get(h, api.PathLedger, "ledger.read", "The group's ledger, as the node that answers reaches it.", func(r *http.Request) (api.Ledger, error) { return h.Ledgers.Ledger(r.Context()) }),
 		ask(h, api.RoleAdmin, api.PathLedger+"/plan", "ledger.plan", "What a decision about the ledger would change.", h.planLedger).taking(storageWork),
-		post(h, api.RoleAdmin, api.PathLedger+"/"+api.LedgerReconcile, "ledger.reconcile", "Have a frozen ledger say what the storages hold, and open it.", decide(api.LedgerReconcile)).taking(storageWork).over(h.wasLedger),
-		post(h, api.RoleAdmin, api.PathLedger+"/"+api.LedgerAdopt, "ledger.adopt", "Have the group use a ledger that is not its own.", decide(api.LedgerAdopt)).taking(storageWork).over(h.wasLedger),
-		post(h, api.RoleAdmin, api.PathLedger+"/"+api.LedgerInit, "ledger.init", "Begin a ledger with what the storages hold.", decide(api.LedgerInit)).taking(storageWork).over(h.wasLedger),
-		post(h, api.RoleAdmin, api.PathLedger+"/move", "ledger.move", "Have the group keep its ledger elsewhere.", func(r *http.Request, want api.MoveLedger) (api.MovedLedger, error) {
+		decision(api.LedgerReconcile, "Have a frozen ledger say what the storages hold, and open it."),
+		decision(api.LedgerAdopt, "Have the group use a ledger that is not its own."),
+		decision(api.LedgerInit, "Begin a ledger with what the storages hold."),
+		weighed(post(h, api.RoleAdmin, api.PathLedger+"/move", "ledger.move", "Have the group keep its ledger elsewhere.", func(r *http.Request, want api.MoveLedger) (api.MovedLedger, error) {
 			if err := missing("to", want.To); err != nil {
 				return api.MovedLedger{}, err
 			}
 			return h.Ledgers.MoveLedger(r.Context(), want.To)
-		}).taking(storageWork).over(h.wasLedger),
+		}).taking(storageWork).over(h.wasLedger), h.weighMove, api.ApproveLedger),
 		post(h, api.RoleAdmin, api.PathLedger+"/copy", "ledger.copy", "Copy the ledger into an empty database.", func(r *http.Request, want api.MoveLedger) (api.MovedLedger, error) {
 			if err := missing("to", want.To); err != nil {
 				return api.MovedLedger{}, err

@@ -123,7 +123,7 @@ func (p repeats) begin(ctx context.Context, r *http.Request, key string, body []
 			}
 		}
 		changes, err := p.forget(ctx, rec.Key)
-		return append(changes, kept.Put(rec.Key, encoded(mine), rec.Version)), err
+		return append(changes, kept.Put(rec.Key, mine, rec.Version)), err
 	})
 	return mine, err
 }
@@ -175,16 +175,8 @@ func (p repeats) end(ctx context.Context, r *http.Request, key string, mine repe
 		if again {
 			return []kept.Change{kept.Delete(rec)}, nil
 		}
-		return []kept.Change{kept.Put(rec.Key, encoded(mine), rec.Version)}, nil
+		return []kept.Change{kept.Put(rec.Key, mine, rec.Version)}, nil
 	})
-}
-
-func encoded(m repeat) []byte {
-	text, err := json.Marshal(m)
-	if err != nil {
-		panic("admin: a record of plain fields was not encoded: " + err.Error())
-	}
-	return text
 }
 
 func printable(key string) bool {

@@ -28,7 +28,7 @@ func (h *handler) ofGroup() []Route {
 		post(h, api.RoleAdmin, api.PathRecoveries+"/drop", "recovery.drop", "End a recovery for good.", h.dropRecovery).over(h.wasRecovery),
 		post(h, api.RoleAdmin, api.PathFences, "fence.raise", "Raise a fence on a component of a living node.", h.raiseFence),
 		post(h, api.RoleAdmin, api.PathFences+"/lower", "fence.lower", "Lower a fence, or take it from its holder.", h.lowerFence).over(h.wasFence),
-		post(h, api.RoleAdmin, api.PathNodes+"/forget", "node.forget", "Remove a node for good.", h.forgetNode).over(h.wasMember),
+		weighed(post(h, api.RoleAdmin, api.PathNodes+"/forget", "node.forget", "Remove a node for good.", h.forgetNode).over(h.wasMember), weighForgetting, api.ApproveNode),
 		post(h, api.RoleAdmin, api.PathNodes+"/replace", "node.replace", "Let a node come back with another home, once.", h.replaceNode).over(h.wasMember),
 		post(h, api.RoleAdmin, api.PathRebase, "group.rebase", "Have positions and tokens go on above all that were ever given out.", h.rebase),
 		get(h, api.PathUpgrade, "upgrade.read", "Which programs the nodes run, and what stands against finalizing an upgrade.", func(r *http.Request) (api.Upgrade, error) { return h.Members.Upgrade(r.Context()) }),
@@ -108,9 +108,9 @@ func (h *handler) ofRecurring() []Route {
 
 func (h *handler) ofStorages() []Route {
 	return []Route{
-		post(h, api.RoleAdmin, api.PathStorages+"/{name}/check", "storage.check", "Compare a storage with the ledger; with fix, remove what nothing counts.", func(r *http.Request, want api.CheckStorage) ([]api.Finding, error) {
+		weighed(post(h, api.RoleAdmin, api.PathStorages+"/{name}/check", "storage.check", "Compare a storage with the ledger; with fix, remove what nothing counts.", func(r *http.Request, want api.CheckStorage) ([]api.Finding, error) {
 			return h.Storages.CheckStorage(r.Context(), r.PathValue("name"), want)
-		}).taking(storageWork),
+		}).taking(storageWork), weighCheck, api.ApproveStorage),
 		post(h, api.RoleAdmin, api.PathStorages+"/{name}/test", "storage.test", "Try all that backups need of a storage, from the node that answers, under a name of its own.", func(r *http.Request, _ struct{}) (api.Tried, error) {
 			return h.Storages.TryStorage(r.Context(), r.PathValue("name"))
 		}),

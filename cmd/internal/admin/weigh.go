@@ -113,3 +113,46 @@ func changesInWords(changes []api.SettingChange) string {
 	}
 	return text
 }
+
+// weighLedger: what a decision about the ledger would change is found out, so that none waits that could not be made now.
+func (h *handler) weighLedger(do string) func(*http.Request, struct{}) (deed, error) {
+	return func(r *http.Request, _ struct{}) (deed, error) {
+		p, err := h.Ledgers.PlanLedger(r.Context(), do)
+		words := map[string]string{
+			api.LedgerReconcile: "have the ledger say what the storages hold, and open it again", api.LedgerAdopt: "have the group use a ledger that is not its own",
+			api.LedgerInit: "begin a ledger with what the storages hold",
+		}
+		return deed{operations: []string{api.ApproveLedger}, text: fmt.Sprintf("%s: it changes %d entries of backups and %d of tasks", words[do], len(p.Backups), len(p.Tasks))}, err
+	}
+}
+
+func (h *handler) weighMove(_ *http.Request, want api.MoveLedger) (deed, error) {
+	return deed{operations: []string{api.ApproveLedger}, text: "move the group's ledger to " + want.To}, missing("to", want.To)
+}
+
+// weighNodeRemoval: to wait for a removal that has been begun takes nobody else.
+func (h *handler) weighNodeRemoval(r *http.Request, want api.NodeName) (deed, error) {
+	if err := missing("node", want.Node); err != nil {
+		return deed{}, err
+	}
+	m, err := h.Drains.Removal(r.Context(), want.Node)
+	if err != nil || m.State != api.RemovalNone {
+		return deed{}, err
+	}
+	text := "take node " + want.Node + " out of the group for good"
+	for _, s := range m.Storages {
+		text += fmt.Sprintf(", and with it storage %s, which nobody else has (backups in it: %d, nowhere else: %d)", s.Name, s.Backups, s.Only)
+	}
+	return deed{operations: []string{api.ApproveNode}, text: text}, nil
+}
+
+func weighForgetting(_ *http.Request, want api.NodeName) (deed, error) {
+	return deed{operations: []string{api.ApproveNode}, text: "have the group forget node " + want.Node}, missing("node", want.Node)
+}
+
+func weighCheck(r *http.Request, want api.CheckStorage) (deed, error) {
+	if !want.Fix {
+		return deed{}, nil
+	}
+	return deed{operations: []string{api.ApproveStorage}, text: "remove from storage " + r.PathValue("name") + " what nothing counts"}, nil
+}

@@ -14,7 +14,9 @@ const PathApprovals = Base + "/approvals"
 const (
 	ApproveDelete  = "delete"  // delete a backup, let retention remove more at once, change what retention keeps
 	ApproveRestore = "restore" // restore over something: in place, or where a database may be replaced; swap it back
-	ApproveStorage = "storage" // add, change or remove a storage of the settings
+	ApproveStorage = "storage" // add, change or remove a storage of the settings; remove what a check finds that nothing counts
+	ApproveLedger  = "ledger"  // reconcile, adopt, begin or move the group's ledger
+	ApproveNode    = "node"    // take a node out of the group for good
 	// ApproveRules is a change of the approvals themselves. It needs a second person whenever anything does, and cannot be
 	// set.
 	ApproveRules = "approval"

@@ -52,7 +52,7 @@ const (
 
 // Alarm is something that needs a person. Kind and About together name it: it is the same alarm for as long as they are.
 type Alarm struct {
-	Kind     string     `json:"kind"`  // quorum, lease, voters, member, clock, replication, recovery, parked, quarantine, backup, failed, suspect, storage, ledger, node, waiting, stuck, approval
+	Kind     string     `json:"kind"`  // quorum, lease, backup and so on: configs.Events
 	About    string     `json:"about"` // node, database, storage, task; what it is about
 	Severity Severity   `json:"severity"`
 	Text     string     `json:"text"` // one sentence

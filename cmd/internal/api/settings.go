@@ -20,7 +20,7 @@ const (
 
 // Setting is one thing that belongs to the whole group.
 type Setting struct {
-	Kind string `json:"kind"` // storage, server, database, schedule, retention, binding, approval
+	Kind string `json:"kind"` // storage, server, database, schedule, retention, binding, approval, hook, mail, rule, heartbeat
 	Name string `json:"name"` // of a retention: its database's
 	// Spec is an object with the keys of the settings file; keys that have their default are left out.
 	Spec json.RawMessage `json:"spec"`

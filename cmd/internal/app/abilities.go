@@ -55,19 +55,16 @@ func (a *App) abilities() pipeline.Abilities {
 
 // tellAbilities has the group know what this node can do. It changes nothing when it knows already.
 func (a *App) tellAbilities(ctx context.Context) error {
-	value, err := json.Marshal(abilitiesRecord{Format: abilitiesFormat, Abilities: a.abilities(), File: a.namesInFile()})
-	if err != nil {
-		return err
-	}
 	key := abilitiesKey(a.cfg.Node)
+	mine := putOf(key, abilitiesRecord{Format: abilitiesFormat, Abilities: a.abilities(), File: a.namesInFile()})
 	known, err := a.group.Cache().Get(ctx, key)
-	if err == nil && string(known.Value) == string(value) {
+	if err == nil && string(known.Value) == string(mine.Value) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, gms.ErrNotFound) {
 		return fmt.Errorf("ask the group what it knows of this node: %w", err)
 	}
-	if _, err = a.group.Cache().Commit(ctx, gms.Txn{Puts: []gms.Put{{Key: key, Value: value}}}); err != nil {
+	if _, err = a.group.Cache().Commit(ctx, gms.Txn{Puts: []gms.Put{mine}}); err != nil {
 		return fmt.Errorf("tell the group what this node can do: %w", err)
 	}
 	return nil

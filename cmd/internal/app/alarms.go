@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -62,22 +61,20 @@ func (a *App) tellAlarms(ctx context.Context) {
 // differently.
 func (a *App) publishAlarms(ctx context.Context, anew bool) (wrote bool, err error) {
 	own := localAlarms(a.seen.Get(ctx))
-	value, err := json.Marshal(own)
-	if err != nil {
-		return false, fmt.Errorf("encode the alarms: %w", err)
-	}
 	key := alarmsKey(a.cfg.Node)
+	mine := putOf(key, own)
+	mine.Bound = true
 	e, err := a.group.Cache().GetLocal(key)
 	if err != nil && !errors.Is(err, gms.ErrNotFound) {
 		return false, err
 	}
 	var written []api.Alarm
 	if json.Unmarshal(e.Value, &written) == nil || len(own) == 0 {
-		if same := slices.EqualFunc(own, written, sameAlarm); same && !anew || bytes.Equal(e.Value, value) || same && len(own) == 0 {
+		if same := slices.EqualFunc(own, written, sameAlarm); same && !anew || bytes.Equal(e.Value, mine.Value) || same && len(own) == 0 {
 			return false, nil
 		}
 	}
-	_, err = a.group.Cache().Commit(ctx, gms.Txn{Puts: []gms.Put{{Key: key, Value: value, Bound: true}}})
+	_, err = a.group.Cache().Commit(ctx, gms.Txn{Puts: []gms.Put{mine}})
 	return err == nil, err
 }
 

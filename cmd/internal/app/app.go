@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,6 +47,7 @@ type App struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
+	told     atomic.Pointer[configs.Notify] // the section notify of the file, as it was read again; nil: as in cfg
 	accounts *accounts.Accounts
 	trail    *audit.Trail
 	used     used

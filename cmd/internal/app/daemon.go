@@ -102,6 +102,7 @@ func serve(a *App, r *reloader, child *warden.Child) (err error) {
 	told, again := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
 	signal.Notify(again, syscall.SIGHUP)
+	r.notify = a.takeNotify
 	a.reloadBy(r.reload)
 	if err := a.Start(context.Background()); err != nil {
 		return err

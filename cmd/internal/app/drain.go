@@ -227,11 +227,7 @@ func (a *App) sayStopping(ctx context.Context) {
 // wishDrain writes the wish down. One that is there stays, unless the new one is that the node leaves.
 func (a *App) wishDrain(ctx context.Context, node string, r drainRecord) error {
 	r.Since = a.clock.Now().UTC().Truncate(time.Second)
-	value, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	txn := gms.Txn{Puts: []gms.Put{{Key: drainKey(node), Value: value}}}
+	txn := gms.Txn{Puts: []gms.Put{putOf(drainKey(node), r)}}
 	if !r.Leaves {
 		txn.Conditions = []gms.Condition{gms.VersionIs(drainKey(node), 0)}
 	} else if old, _, _ := a.drainOf(node); old.Leaves {
@@ -272,11 +268,7 @@ func (a *App) noWayBack(ctx context.Context, node string, r drainRecord, version
 		return nil
 	}
 	r.Going = true
-	value, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = a.group.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(drainKey(node), version)}, Puts: []gms.Put{{Key: drainKey(node), Value: value}}})
+	_, err := a.group.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(drainKey(node), version)}, Puts: []gms.Put{putOf(drainKey(node), r)}})
 	return err
 }
 

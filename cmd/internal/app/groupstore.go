@@ -92,7 +92,7 @@ func (s groupStore) Commit(ctx context.Context, changes ...kept.Change) error {
 		if c.Gone {
 			t.Deletes = append(t.Deletes, key)
 		} else {
-			t.Puts = append(t.Puts, gms.Put{Key: key, Value: c.Value})
+			t.Puts = append(t.Puts, gms.Put{Key: key, Value: c.Value, Protocol: c.Protocol})
 		}
 	}
 	_, err := s.a.group.Cache().Commit(ctx, t)
@@ -100,4 +100,10 @@ func (s groupStore) Commit(ctx context.Context, changes ...kept.Change) error {
 		return kept.ErrConflict
 	}
 	return err
+}
+
+// putOf is a record of the state cache, as JSON, that no program reads which does not understand all of it.
+func putOf(key gms.Key, row any) gms.Put {
+	c := kept.Put(key.Key, row, 0)
+	return gms.Put{Key: key, Value: c.Value, Protocol: c.Protocol}
 }

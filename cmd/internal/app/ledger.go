@@ -258,13 +258,9 @@ func (l groupOfLedger) raise(ctx context.Context, token uint64) error {
 		if err != nil || r.Token >= token {
 			return err
 		}
-		value, err := json.Marshal(markRecord{Format: markFormat, Token: token})
-		if err != nil {
-			return err
-		}
 		_, err = l.g.Cache().Commit(ctx, gms.Txn{
 			Conditions: []gms.Condition{gms.VersionIs(markKey(), version)},
-			Puts:       []gms.Put{{Key: markKey(), Value: value}},
+			Puts:       []gms.Put{putOf(markKey(), markRecord{Format: markFormat, Token: token})},
 		})
 		if !errors.Is(err, gms.ErrConflict) {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,29 +23,67 @@ const notifyComponent = "notify"
 // notifyLock is held by the run that tells. It is freed when that run is closed.
 const notifyLock = "/fencepost/notify"
 
-// newNotifier makes the notifier, with the receivers of the node's file; those of the group's settings come when they are known.
+// newNotifier makes the notifier, which tells as the node's file says until the group's settings are known.
 func (a *App) newNotifier() (*notify.Notifier, error) {
-	n := a.cfg.Notify
-	receivers, err := receiversOf(n)
+	receivers, err := receiversOf(a.fileNotify())
 	if err != nil {
 		return nil, err
 	}
-	c := notify.Config{
-		Rules:     notify.Rules{Group: a.cfg.Group, Severity: api.Severity(n.Severity), After: n.After, Repeat: n.Repeat},
-		Receivers: receivers, Store: notifyStore{a.group}, May: (&teller{group: a.group}).may, Now: a.clock.Now, Every: n.Heartbeat.Every, Logger: a.log,
+	return notify.New(notify.Config{
+		Telling: a.telling(configs.Settings{}, receivers), Store: notifyStore{a.group}, May: (&teller{group: a.group}).may, Now: a.clock.Now, Logger: a.log,
 		Look: func(ctx context.Context) (api.Overview, []api.Recovery) {
 			return a.seen.Get(ctx), people{a}.recoveries()
 		},
-	}
-	if n.Heartbeat.URL.Given() {
-		c.Heartbeat = n.Heartbeat.URL.Resolve
-	}
-	return notify.New(c), nil
+	}), nil
 }
 
-// renewReceivers has those be told whom the outfit names. What cannot be understood of the settings is told of, and the others
-// are told all the same.
-func (a *App) renewReceivers(fit *outfit) {
+// fileNotify is the section of the node's file, as it was read last.
+func (a *App) fileNotify() configs.Notify {
+	if n := a.told.Load(); n != nil {
+		return *n
+	}
+	return a.cfg.Notify
+}
+
+// takeNotify has the node tell as another section of its file says, within seconds. What of it cannot be understood changes
+// nothing.
+func (a *App) takeNotify(n configs.Notify) error {
+	if _, err := receiversOf(n); err != nil {
+		return err
+	}
+	if reflect.DeepEqual(n, a.fileNotify()) {
+		return nil
+	}
+	a.told.Store(&n) // followSettings sees that
+	return nil
+}
+
+// telling is who is told of what: by the node's file and the group's settings.
+func (a *App) telling(s configs.Settings, receivers []notify.Receiver) notify.Telling {
+	of, file := map[string]notify.Rule{}, a.fileNotify()
+	rule := func(event string) notify.Rule {
+		r := s.Rule(file, event)
+		return notify.Rule{Severity: api.Severity(r.Severity), After: r.After, Repeat: r.Repeat, To: slices.Sorted(slices.Values(r.To))}
+	}
+	for _, event := range configs.Events() {
+		of[event] = rule(event)
+	}
+	usual := rule(configs.DefaultRule)
+	t := notify.Telling{Receivers: receivers, Rules: notify.Rules{Group: a.cfg.Group, Of: func(kind string) notify.Rule {
+		if r, ok := of[kind]; ok {
+			return r
+		}
+		return usual
+	}}}
+	for _, b := range s.Beats(file) {
+		t.Beats = append(t.Beats, notify.Beat{Name: b.Name, URL: b.URL.Resolve, Every: b.Every})
+	}
+	return t
+}
+
+// renewTelling has those be told whom the outfit names, of what its settings say. What cannot be understood of them is told of,
+// and the others are told all the same.
+func (a *App) renewTelling(fit *outfit) {
 	all, _ := receiversOf(configs.Notify{Mails: fit.cfg.Notify.Mails}) // only hooks have what may not be understood
 	for _, h := range fit.cfg.Notify.Hooks {
 		some, err := receiversOf(configs.Notify{Hooks: []configs.Hook{h}})
@@ -53,7 +92,7 @@ func (a *App) renewReceivers(fit *outfit) {
 		}
 		all = append(all, some...)
 	}
-	a.notifier.Renew(all)
+	a.notifier.Renew(a.telling(fit.state.Settings, all))
 }
 
 func receiversOf(n configs.Notify) (list []notify.Receiver, err error) {
@@ -133,19 +172,11 @@ func (s notifyStore) Load(ctx context.Context) (st notify.State, version uint64,
 }
 
 func (s notifyStore) Save(ctx context.Context, st notify.State, version uint64, add []notify.Pending) error {
-	value, err := json.Marshal(st)
-	if err != nil {
-		return fmt.Errorf("encode what people were told: %w", err)
-	}
-	txn := gms.Txn{Conditions: []gms.Condition{gms.VersionIs(notifyState(), version)}, Puts: []gms.Put{{Key: notifyState(), Value: value}}}
+	txn := gms.Txn{Conditions: []gms.Condition{gms.VersionIs(notifyState(), version)}, Puts: []gms.Put{putOf(notifyState(), st)}}
 	for _, p := range add {
-		value, err := json.Marshal(p)
-		if err != nil {
-			return fmt.Errorf("encode a message: %w", err)
-		}
-		txn.Puts = append(txn.Puts, gms.Put{Key: outKey(p.ID()), Value: value})
+		txn.Puts = append(txn.Puts, putOf(outKey(p.ID()), p))
 	}
-	_, err = s.g.Cache().Commit(ctx, txn)
+	_, err := s.g.Cache().Commit(ctx, txn)
 	if errors.Is(err, gms.ErrConflict) {
 		return notify.ErrChanged
 	}
@@ -153,11 +184,7 @@ func (s notifyStore) Save(ctx context.Context, st notify.State, version uint64, 
 }
 
 func (s notifyStore) Update(ctx context.Context, p notify.Pending) error {
-	value, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("encode a message: %w", err)
-	}
-	_, err = s.g.Cache().Commit(ctx, gms.Txn{Puts: []gms.Put{{Key: outKey(p.ID()), Value: value}}})
+	_, err := s.g.Cache().Commit(ctx, gms.Txn{Puts: []gms.Put{putOf(outKey(p.ID()), p)}})
 	return err
 }
 
@@ -169,14 +196,18 @@ func (s notifyStore) Remove(ctx context.Context, id string) error {
 	return err
 }
 
-// notifyProblems are alarms about receivers that do not take what they are told: others may still.
+// notifyProblems are alarms about receivers that do not take what they are told, and watchers that are not reached: others may.
 func (a *App) notifyProblems() (list []api.Alarm) {
 	problems := a.notifier.Problems()
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
-		list = append(list, api.Alarm{
+		x := api.Alarm{
 			Kind: "notify", About: name + " by " + a.cfg.Node, Severity: api.Warning, Local: true, Text: "notifications do not reach " + name + ": " + problems[name],
-			Hint: "fencepost notify test " + strings.TrimSuffix(name, "heartbeat"), Cause: problems[name],
-		})
+			Hint: "fencepost notify test " + name, Cause: problems[name],
+		}
+		if strings.HasPrefix(name, notify.BeatPrefix) {
+			x.Text, x.Hint = "the outside watcher is not reached by "+name+": "+problems[name], "see heartbeats of the group's settings, and notify.heartbeat of the node's file"
+		}
+		list = append(list, x)
 	}
 	return list
 }

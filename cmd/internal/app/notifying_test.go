@@ -3,11 +3,15 @@ package app
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +86,10 @@ func TestNotifications(t *testing.T) {
 	if _, err := client.TestNotify(t.Context(), api.TestNotify{Receiver: "nobody"}); err == nil {
 		t.Error("a receiver that is none was tested")
 	}
+	_, err = client.SetSetting(t.Context(), api.Setting{Kind: "rule", Name: configs.DefaultRule, Spec: json.RawMessage(`{"name": "default", "after": "5m"}`)})
+	if codeOf(err) != api.CodeConflict || !strings.Contains(err.Error(), "rule default is in the file of node n1") {
+		t.Errorf("a rule that the file has was set: %v", err)
+	}
 
 	store := notifyStore{a.group}
 	state, version, pending, err := store.Load(t.Context())
@@ -99,11 +107,17 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestReceiversOfSettings: who is told can be said in the group's settings, too, and is from then on, until they say otherwise;
-// a template that cannot be understood is refused when it is set, and a name that the file of the node has stays the file's.
+// TestReceiversOfSettings: who is told of what can be said in the group's settings, too, and is from then on, until they say
+// otherwise, as are the outside watchers; a template that cannot be understood is refused when it is set.
 func TestReceiversOfSettings(t *testing.T) {
-	got := make(chan struct{}, 100)
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{} }))
+	got, beats := make(chan struct{}, 100), make(chan struct{}, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			beats <- struct{}{}
+			return
+		}
+		got <- struct{}{}
+	}))
 	defer s.Close()
 	c := config(t)
 	a, _ := start(t, c)
@@ -141,8 +155,107 @@ func TestReceiversOfSettings(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it was not called")
 	}
-	if _, err := client.RemoveSetting(ctx, "hook", "chat"); err != nil {
-		t.Fatal(err)
+	set := func(kind, name, keys string) {
+		t.Helper()
+		if _, err := client.SetSetting(ctx, api.Setting{Kind: kind, Name: name, Spec: json.RawMessage(`{"name": "` + name + `", ` + keys + `}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("rule", "failed", `"to": ["chat"], "after": "0s", "repeat": "6h"`)
+	set("rule", "member", `"severity": "none"`)
+	set("heartbeat", "dog", `"url": "file:`+url+`", "every": "10s"`)
+	select {
+	case <-beats:
+	case <-time.After(time.Minute):
+		t.Error("the outside watcher was not called")
+	}
+	of := a.telling(a.outfitNow().state.Settings, nil).Rules.Of
+	if f, m, u := of("failed"), of("member"), of("backup"); f.Repeat != 6*time.Hour || f.After != 0 || !slices.Equal(f.To, []string{"chat"}) || m.Severity != notify.None || u.After != time.Minute {
+		t.Errorf("rules %+v, %+v, %+v", f, m, u)
+	}
+	if _, err := client.RemoveSetting(ctx, "hook", "chat"); codeOf(err) != api.CodeUsage || !strings.Contains(err.Error(), "rule failed: to[0]") {
+		t.Errorf("a hook that a rule names is gone: %v", err)
+	}
+	for _, x := range [][2]string{{"rule", "failed"}, {"heartbeat", "dog"}, {"hook", "chat"}} {
+		if _, err := client.RemoveSetting(ctx, x[0], x[1]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	until(t, a, "it is told nothing any more", func() bool { _, err := client.TestNotify(ctx, api.TestNotify{}); return err != nil })
+}
+
+// TestEveryEventHasARule: what alarms there are, and what is told beside them, a rule can be made for: no kind is made whose name
+// is none of those.
+func TestEveryEventHasARule(t *testing.T) {
+	kinds := map[string]bool{}
+	for _, dir := range []string{".", "../overview", "../settings", "../notify"} {
+		for name, value := range kindsIn(t, dir) {
+			if kinds[value] = true; !slices.Contains(configs.Events(), value) {
+				t.Errorf("%s: %s is %q, of which no rule can be made: add it to configs.Events", dir, name, value)
+			}
+		}
+	}
+	for _, event := range configs.Events() {
+		if !kinds[event] {
+			t.Errorf("nothing makes events of kind %s", event)
+		}
+	}
+}
+
+// codeOf is the code of an error of the API.
+func codeOf(err error) api.Code {
+	var e *api.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// kindsIn are the kinds of alarms that the sources of a directory make, by what they are called there.
+func kindsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(e ast.Expr) string {
+		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			return strings.Trim(lit.Value, `"`)
+		}
+		return ""
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec: // const kindQuorum = "quorum"
+				for i, name := range n.Names {
+					if strings.HasPrefix(name.Name, "kind") && i < len(n.Values) && text(n.Values[i]) != "" {
+						out[name.Name] = text(n.Values[i])
+					}
+				}
+			case *ast.CompositeLit: // api.Alarm{Kind: "settings"}
+				made, ok := n.Type.(*ast.SelectorExpr)
+				if !ok || made.Sel.Name != "Alarm" {
+					return true
+				}
+				for _, e := range n.Elts {
+					if kv, ok := e.(*ast.KeyValueExpr); ok && text(kv.Value) != "" && text(kv.Value) != notify.KindTest {
+						if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Kind" {
+							out[file+" "+text(kv.Value)] = text(kv.Value)
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	return out
 }

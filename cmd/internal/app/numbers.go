@@ -58,13 +58,9 @@ func (c groupCounter) Announce(ctx context.Context, want uint64) (uint64, error)
 			return 0, err
 		}
 		want = max(want, r.High+1)
-		value, err := json.Marshal(numbersRecord{Format: numbersFormat, High: want})
-		if err != nil {
-			return 0, err
-		}
 		_, err = c.g.Cache().Commit(ctx, gms.Txn{
 			Conditions: []gms.Condition{gms.VersionIs(numbersKey(), version)},
-			Puts:       []gms.Put{{Key: numbersKey(), Value: value}},
+			Puts:       []gms.Put{putOf(numbersKey(), numbersRecord{Format: numbersFormat, High: want})},
 		})
 		if !isConflict(err) {
 			return want, err

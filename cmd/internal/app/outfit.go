@@ -26,6 +26,7 @@ type outfit struct {
 	state    settings.State
 	problems []configs.Problem // what of the settings does not count on this node, and why
 	at       time.Time         // when it was made
+	told     *configs.Notify   // as App.told was
 
 	sources  map[string]source.Source
 	scratch  map[string]source.Source
@@ -82,6 +83,9 @@ func (a *App) followSettings(ctx context.Context) {
 func (a *App) outgrown() bool {
 	fit := a.outfitNow()
 	store := groupStore{a}
+	if fit.told != a.told.Load() {
+		return true
+	}
 	if store.Local(settings.HeadKey).Version != fit.state.Versions[0] || store.Local(settings.FoundKey).Version != fit.state.Versions[1] {
 		return true
 	}
@@ -102,7 +106,7 @@ func (a *App) refit(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	a.renewReceivers(next)
+	a.renewTelling(next)
 	able := pipeline.AbilitiesOf(ctx, next.catalog, a.cfg.Labels)
 	a.mu.Lock()
 	a.fit, a.able = next, able
@@ -128,9 +132,13 @@ func (a *App) tellAbilitiesOfCore(ctx context.Context) error {
 
 // tailor makes an outfit of the settings; it takes over from was what is the same.
 func (a *App) tailor(ctx context.Context, was *outfit, state settings.State) *outfit {
-	cfg, problems := a.cfg.With(state.Settings.Expand(state.Found))
+	file, told := a.cfg, a.told.Load()
+	if told != nil {
+		file.Notify = *told
+	}
+	cfg, problems := file.With(state.Settings.Expand(state.Found))
 	next := &outfit{
-		cfg: cfg, state: state, problems: slices.Concat(state.Problems, problems), at: time.Now(),
+		cfg: cfg, state: state, problems: slices.Concat(state.Problems, problems), at: time.Now(), told: told,
 		sources: map[string]source.Source{}, scratch: map[string]source.Source{}, storages: map[string]storage.Storage{}, ids: map[string]string{},
 		servers: map[string]pipeline.Lister{},
 	}

@@ -12,15 +12,20 @@ import (
 	"github.com/fencepost/fencepost/configs"
 )
 
-// reloadable are the keys that take effect while the node runs; what their change does is in reloader.take.
-var reloadable = []string{"log.level"}
+// reloadable are the keys and sections that take effect while the node runs; what their change does is in reloader.take.
+var reloadable = []string{"log.level", "notify"}
+
+func takesEffect(path string) bool {
+	return slices.ContainsFunc(reloadable, func(key string) bool { return path == key || strings.HasPrefix(path, key+".") })
+}
 
 // reloader reads the configuration again on SIGHUP and when an operator asks. What takes effect at once are the keys in
 // reloadable; of all others that have changed it says that a restart is needed. Safe for concurrent use.
 type reloader struct {
-	file  string
-	level *slog.LevelVar
-	log   *slog.Logger
+	file   string
+	level  *slog.LevelVar
+	log    *slog.Logger
+	notify func(configs.Notify) error // has the node tell people as the section says, or says why it cannot; nil: there is no node
 
 	mu      sync.Mutex
 	running configs.Config // as it was when the node was started, but for what was taken over since
@@ -31,19 +36,22 @@ func (r *reloader) reload() (api.Reload, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next, err := configs.Load(r.file)
+	if err == nil {
+		err = r.take(next)
+	}
 	if err != nil {
 		r.log.Error("app: the configuration was not read again, the old one stays", "error", err)
 		return api.Reload{}, err
 	}
 	out := api.Reload{File: r.file, Applied: []string{}, Restart: []string{}}
 	for _, path := range configs.Differences(&r.running, next) {
-		if slices.Contains(reloadable, path) {
+		if takesEffect(path) {
 			out.Applied = append(out.Applied, path)
 			continue
 		}
 		out.Restart = append(out.Restart, path)
 	}
-	r.take(next)
+	r.running.Log.Level, r.running.Notify = next.Log.Level, next.Notify
 	r.log.Info("app: the configuration was read again", "applied", strings.Join(out.Applied, " "))
 	if len(out.Restart) > 0 {
 		r.log.Warn("app: more has changed in the configuration than can be changed while the node runs; restart it to apply the rest", "keys", strings.Join(out.Restart, " "))
@@ -51,9 +59,15 @@ func (r *reloader) reload() (api.Reload, error) {
 	return out, nil
 }
 
-func (r *reloader) take(next *configs.Config) {
+// take has what is reloadable take effect: all of it, or nothing with an error.
+func (r *reloader) take(next *configs.Config) error {
+	if r.notify != nil {
+		if err := r.notify(next.Notify); err != nil {
+			return err
+		}
+	}
 	setLevel(r.level, next.Log)
-	r.running.Log.Level = next.Log.Level
+	return nil
 }
 
 // Reload implements admin.Reloader.

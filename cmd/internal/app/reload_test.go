@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,9 +31,9 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, level := logger(running.Log, &bytes.Buffer{})
-	r := &reloader{file: file, running: *running, level: level, log: log}
 	c := config(t)
 	a, _ := start(t, c)
+	r := &reloader{file: file, running: *running, level: level, log: log, notify: a.takeNotify}
 	ready(t, a) // what changes something is noted in the audit trail, which the group keeps
 	client := api.NewClient(c.Admin.Socket)
 	defer client.Close()
@@ -52,6 +54,18 @@ func TestReload(t *testing.T) {
 	if got, err = client.Reload(t.Context()); err != nil || len(got.Applied) != 0 || len(got.Restart) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	write("node: n1\nlog: {level: debug}\nnotify: {after: 7s, hooks: [{name: chat, url: 'http://127.0.0.1:1/x'}]}\n")
+	if got, err = client.Reload(t.Context()); err != nil || !slices.Equal(got.Applied, []string{"notify.after", "notify.hooks"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	until(t, a, "who is told says the file as it is now", func() bool {
+		fit := a.outfitNow()
+		return len(fit.cfg.Notify.Hooks) == 1 && fit.cfg.Notify.After == 7*time.Second && !a.notifier.Nobody() && slices.Contains(a.namesInFile(), "hook chat")
+	})
+	write("node: n1\nlog: {level: info}\nnotify: {hooks: [{name: chat, url: 'http://127.0.0.1:1/x', template: '{{.Nothing}}'}]}\n")
+	if _, err = client.Reload(t.Context()); api.ExitCode(err) != api.ExitUsage || !strings.Contains(err.Error(), "notify.hooks[0]") || level.Level() != slog.LevelDebug {
+		t.Errorf("a template that is none: %v, level %v", err, level.Level())
+	}
 	write("node: n1\nlog: {level: loud}\n")
 	if _, err = client.Reload(t.Context()); api.ExitCode(err) != api.ExitUsage || !strings.Contains(err.Error(), "log.level") {
 		t.Error(err)
@@ -64,9 +78,20 @@ func TestReload(t *testing.T) {
 // TestEachReloadableKeyIsOne: what is said to be reloadable is a key of the file.
 func TestEachReloadableKeyIsOne(t *testing.T) {
 	a, b := configs.Default(), configs.Default()
-	b.Log.Level = "debug"
-	if diff := cmp.Diff(reloadable, configs.Differences(&a, &b)); diff != "" {
-		t.Error(diff)
+	b.Log.Level, b.Notify = "debug", configs.Notify{}
+	different := configs.Differences(&a, &b)
+	for _, key := range reloadable {
+		if !slices.ContainsFunc(different, func(path string) bool { return path == key || strings.HasPrefix(path, key+".") }) {
+			t.Errorf("there is no %s", key)
+		}
+	}
+	for _, path := range different {
+		if !takesEffect(path) {
+			t.Errorf("%s does not take effect", path)
+		}
+	}
+	if takesEffect("notifying") || takesEffect("log.format") {
+		t.Error("what only begins like a key takes effect")
 	}
 }
 

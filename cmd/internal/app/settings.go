@@ -16,7 +16,7 @@ import (
 
 // newSettings makes the keeper of the group's settings.
 func (a *App) newSettings() *settings.Keeper {
-	return settings.New(settings.Config{Store: groupStore{a}, Now: a.clock.Now, Taken: a.inFiles, Busy: a.busyWith, Check: checkSettings})
+	return settings.New(settings.Config{Store: groupStore{a}, Now: a.clock.Now, Taken: a.inFiles, Busy: a.busyWith, Check: checkSettings, Writes: a.group.Protocol})
 }
 
 // checkSettings looks at what only the packages that use them understand: lines of schedules, rules of retention.
@@ -65,11 +65,18 @@ func (a *App) namesInFile() (list []string) {
 	for _, r := range a.cfg.Retention {
 		list = append(list, "retention "+r.Database)
 	}
-	for _, h := range a.cfg.Notify.Hooks {
+	told := a.fileNotify()
+	for _, h := range told.Hooks {
 		list = append(list, "hook "+h.Name)
 	}
-	for _, m := range a.cfg.Notify.Mails {
+	for _, m := range told.Mails {
 		list = append(list, "mail "+m.Name)
+	}
+	if told.OwnRule() {
+		list = append(list, "rule "+configs.DefaultRule)
+	}
+	if told.Heartbeat.URL.Given() {
+		list = append(list, "heartbeat "+configs.FileBeat)
 	}
 	slices.Sort(list)
 	return list

@@ -38,11 +38,7 @@ func addSigner(ctx context.Context, g *gms.Group, node string) error {
 	if _, err := g.Cache().Get(ctx, key); !errors.Is(err, gms.ErrNotFound) {
 		return err
 	}
-	value, err := json.Marshal(signerRecord{Format: signerFormat, Node: node})
-	if err != nil {
-		return err
-	}
-	_, err = g.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(key, 0)}, Puts: []gms.Put{{Key: key, Value: value}}})
+	_, err := g.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(key, 0)}, Puts: []gms.Put{putOf(key, signerRecord{Format: signerFormat, Node: node})}})
 	if errors.Is(err, gms.ErrConflict) {
 		return nil // an earlier try, whose answer was lost
 	}

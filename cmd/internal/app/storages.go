@@ -72,13 +72,9 @@ func addStorage(ctx context.Context, g *gms.Group, name string, s storage.Storag
 		if err != nil {
 			return "", storageHint(err)
 		}
-		value, err := json.Marshal(storageRecord{Format: storageFormat, ID: owner.Storage})
-		if err != nil {
-			return "", err
-		}
 		_, err = g.Cache().Commit(ctx, gms.Txn{
 			Conditions: []gms.Condition{gms.VersionIs(storageKey(name), 0)},
-			Puts:       []gms.Put{{Key: storageKey(name), Value: value}},
+			Puts:       []gms.Put{putOf(storageKey(name), storageRecord{Format: storageFormat, ID: owner.Storage})},
 		})
 		if !errors.Is(err, gms.ErrConflict) {
 			return owner.Storage, err

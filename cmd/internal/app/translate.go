@@ -37,6 +37,7 @@ var codes = []struct {
 	{gms.ErrUnknown, api.CodeUnavailable, "it may have happened: look before you repeat it"},
 	{gms.ErrRunClosed, api.CodeLeaseLost, "this node is opening a new run; repeat it"},
 	{gms.ErrLeaseExpired, api.CodeLeaseLost, "this node cannot reach its group; ask another one"},
+	{gms.ErrProtocol, api.CodeConflict, ""},
 	{gms.ErrBusy, api.CodeBusy, ""},
 	{gms.ErrNotFound, api.CodeNotFound, ""},
 	{gms.ErrKeyInUse, api.CodeConflict, ""},

@@ -108,7 +108,7 @@ func (d *Desk) Ask(ctx context.Context, a Request, within time.Duration) (Reques
 	}
 	a.ID, a.State, a.Created = drawn(), api.ApprovalWaiting, d.now().UTC()
 	a.Expires = a.Created.Add(within)
-	changes := append([]kept.Change{kept.Put(Prefix+a.ID, encode(a), 0)}, old(all, d.now())...)
+	changes := append([]kept.Change{put(a, 0)}, old(all, d.now())...)
 	if err = d.store.Commit(ctx, changes...); errors.Is(err, kept.ErrConflict) { // somebody has just removed the old ones
 		err = d.store.Commit(ctx, changes[0])
 	}
@@ -197,7 +197,7 @@ func (d *Desk) change(ctx context.Context, id string, change func(*Request) erro
 		if err := change(&out); err != nil {
 			return nil, err
 		}
-		return []kept.Change{kept.Put(r.Key, encode(out), r.Version)}, nil
+		return []kept.Change{put(out, r.Version)}, nil
 	})
 	return out, err
 }
@@ -208,11 +208,8 @@ func drawn() string {
 	return hex.EncodeToString(b)
 }
 
-func encode(a Request) []byte {
+// put is a request as it is kept.
+func put(a Request, version uint64) kept.Change {
 	a.Mine, a.WhyNot = false, "" // about who looks
-	text, err := json.Marshal(a)
-	if err != nil {
-		panic("approvals: a record of plain fields was not encoded: " + err.Error())
-	}
-	return text
+	return kept.Put(Prefix+a.ID, a, version)
 }

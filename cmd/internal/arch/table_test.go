@@ -70,7 +70,7 @@ var rows = []row{
 	}},
 
 	// The seam between the halves that host apps use too: what they import of cmd, and the only thing.
-	{pkg: "cmd/components", may: []string{"signals", "gms", "recovery", "pipeline/component", "pipeline/ledger", "pipeline/ledger/embedded"}},
+	{pkg: "cmd/components", may: []string{"signals", "gms", "recovery", "pipeline/component", "pipeline/ledger", "pipeline/ledger/embedded", "cmd/internal/kept"}},
 
 	{pkg: "configs"},
 

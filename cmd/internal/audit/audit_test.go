@@ -118,7 +118,7 @@ func TestTrailKeepsTheLast(t *testing.T) {
 		if c, err := trail.Check(t.Context()); err != nil || c.Whole || c.Problem == "" {
 			t.Errorf("without record %d: %+v, %v", seq, c, err)
 		}
-		if err := m.Commit(t.Context(), kept.Put(r.Key, r.Value, 0)); err != nil {
+		if err := m.Commit(t.Context(), kept.Put(r.Key, json.RawMessage(r.Value), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,15 +60,7 @@ func (t *Trail) Append(ctx context.Context, e Entry) (api.AuditRecord, error) {
 			Action: e.Action, Target: e.Target, Phase: e.Phase, Of: e.Of, Problem: e.Problem, Request: e.Request, Before: e.Before, After: e.After,
 			Approver: e.Approver,
 		}, last.Hash)
-		next, err := json.Marshal(head{r.Seq, r.Hash})
-		if err != nil {
-			return nil, err
-		}
-		text, err := json.Marshal(r)
-		if err != nil {
-			return nil, fmt.Errorf("encode a record: %w", err)
-		}
-		changes := []kept.Change{kept.Put(headKey, next, end.Version), kept.Put(recordKey(r.Seq), text, 0)}
+		changes := []kept.Change{kept.Put(headKey, head{r.Seq, r.Hash}, end.Version), kept.Put(recordKey(r.Seq), r, 0)}
 		if r.Seq > Keep {
 			old, err := t.store.Get(ctx, recordKey(r.Seq-Keep))
 			if err != nil {

@@ -147,10 +147,9 @@ func TestKit(t *testing.T) {
 	name := fmt.Sprintf("kit %d", time.Now().UnixNano())
 	c.targets = append(c.targets, name)
 	t.Cleanup(func() { pg.Server(t).Exec(t, "postgres", fmt.Sprintf("DROP DATABASE IF EXISTS %q", name)) })
-	out, err = run([]string{"DSN=" + pg.Server(t).DSN("postgres")}, "storage", "restore", "a", b.ID, "--database", "shop", "--as", name, "--config", config, "--signers", signers)
-	if err != nil {
-		t.Fatalf("%s%v", out, err)
-	}
+	replay(t, "../cli/testdata/e2e/shelf.txt", map[string]string{"BACKUP": b.ID, "ROLES": filepath.Join(away, "more.sql"), "TARGET": name, "CONFIG": config, "SIGNERS": signers}, func(args ...string) (string, error) {
+		return run([]string{"DSN=" + pg.Server(t).DSN("postgres")}, args...)
+	})
 	same(t, "restored by the kit", print(t, dsn), print(t, pg.Server(t).DSN(name)))
 
 	if err := os.RemoveAll(filepath.Join(c.dir, "b")); err != nil {
@@ -164,5 +163,41 @@ func TestKit(t *testing.T) {
 	}
 	if out, err := run(nil, "kit", "check", kit, "--passphrase-file", phrase); err == nil || !strings.Contains(out, "nothing can be restored") {
 		t.Errorf("without storages: %s%v", out, err)
+	}
+}
+
+// replay runs the command lines of a golden file, of which names stand for what is drawn, and compares what they print.
+func replay(t *testing.T, path string, names map[string]string, run func(args ...string) (string, error)) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for line := range strings.Lines(string(text)) {
+		command, ok := strings.CutPrefix(line, "$ fencepost ")
+		if !ok {
+			if strings.HasPrefix(line, "#") {
+				got.WriteString(line)
+			}
+			continue
+		}
+		args := strings.Fields(command)
+		for i := range args {
+			if is, ok := names[args[i]]; ok {
+				args[i] = is
+			}
+		}
+		out, err := run(args...)
+		if err != nil {
+			t.Fatalf("%s%s%v", line, out, err)
+		}
+		for name, is := range names {
+			out = strings.ReplaceAll(out, is, name)
+		}
+		got.WriteString(line + out + "\n")
+	}
+	if got.String() != string(text) {
+		t.Errorf("%s is\n%s", path, got.String())
 	}
 }

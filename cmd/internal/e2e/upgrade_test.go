@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +86,7 @@ func (c *cluster) anyLogged(words ...string) bool {
 const laterCommand = "the later command was given"
 
 // TestUpgrade: three nodes get the next version one after the other, and work on in every mixture; what only the next version
-// understands, in the log and in the ledger, is not there before the upgrade is finalized, though its leader tries. Then
+// understands, in the log, in the ledger and in the group's settings, is not there before the upgrade is finalized, though its leader tries. Then
 // all have it, nothing is lost, and a node of the old version is refused with a line that says why, until it has the new one.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
@@ -109,6 +111,7 @@ func TestUpgrade(t *testing.T) {
 		}
 		return u
 	}
+	later := api.Setting{Kind: "approval", Name: "rehearsal", Spec: json.RawMessage(`{"name":"rehearsal"}`)}
 	backup("n1")
 	if u := upgrade("n1"); u.Protocol != 1 || u.Next != 1 {
 		t.Errorf("before the upgrade: %+v", u)
@@ -121,6 +124,16 @@ func TestUpgrade(t *testing.T) {
 		}
 		if out, err := c.fencepost(name, "upgrade", "finalize"); c.exits(out, err, 3) == 3 && !strings.Contains(out, c.names[i+1]+" runs ") {
 			t.Errorf("finalized too early: %s", out)
+		}
+		if _, err := c.client(name).SetSetting(c.ctx, later); err == nil || !strings.Contains(err.Error(), "it came with protocol 2, and the group writes 1 still") {
+			t.Errorf("a setting that the older programs do not understand was taken: %v", err)
+		}
+		known := api.Setting{Kind: "rule", Name: "member", Spec: json.RawMessage(fmt.Sprintf(`{"name":"member","repeat":"%dh"}`, i+1))}
+		if _, err := c.client(name).SetSetting(c.ctx, known); err != nil {
+			t.Errorf("a setting that all understand: %v", err)
+		}
+		if _, err := c.client(c.names[i+1]).PlanSettings(c.ctx, api.ApplySettings{Settings: []api.Setting{known}}); err != nil {
+			t.Errorf("%s, which is older, does not understand what %s has kept: %v", c.names[i+1], name, err)
 		}
 		if out, err := c.fencepost(name, "status"); err != nil || !strings.Contains(out, "2 versions run") {
 			t.Errorf("nothing says that there are two versions: %s", out)
@@ -141,6 +154,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	if out, err := c.fencepost("n2", "upgrade", "finalize"); c.exits(out, err, 1) == 1 && !strings.Contains(out, "nothing to finalize") {
 		t.Errorf("finalized twice: %s", out)
+	}
+	if _, err := c.client("n2").SetSetting(c.ctx, later); err != nil {
+		t.Errorf("a setting of the version that all have now: %v", err)
 	}
 	for _, name := range c.names {
 		c.until(name+" knows that the upgrade is finalized", func() bool { return upgrade(name).Protocol == 2 })

@@ -11,6 +11,9 @@ import (
 // ErrConflict says that a record had another version than the change expected. Nothing was changed.
 var ErrConflict = errors.New("the record was changed meanwhile")
 
+// ErrProtocol says that a record has something in it that came with a later protocol than the group writes. Nothing was changed.
+var ErrProtocol = errors.New("it is of a later version than the group writes")
+
 // Record is what is kept under a key; without one Version is 0.
 type Record struct {
 	Key     string
@@ -18,17 +21,13 @@ type Record struct {
 	Version uint64
 }
 
-// Change replaces, makes or deletes a record that has a version. Made by Put and Delete.
+// Change replaces, makes or deletes a record that has a version. Made by Put, Again and Delete.
 type Change struct {
-	Key     string
-	Value   []byte
-	Version uint64 // that it has now; 0: none
-	Gone    bool   // it is deleted
-}
-
-// Put makes a record, or replaces the one of that version.
-func Put(key string, value []byte, version uint64) Change {
-	return Change{Key: key, Value: value, Version: version}
+	Key      string
+	Value    []byte
+	Version  uint64 // that it has now; 0: none
+	Gone     bool   // it is deleted
+	Protocol uint32 // that whoever reads it has to know; 0: any
 }
 
 // Delete removes a record of that version.

@@ -14,14 +14,14 @@ import (
 func TestMemory(t *testing.T) {
 	var m Memory
 	ctx := t.Context()
-	if err := m.Commit(ctx, Put("a/1", []byte("x"), 0), Put("a/2", []byte("y"), 0), Put("b", []byte("z"), 0)); err != nil {
+	if err := m.Commit(ctx, Put("a/1", "x", 0), Put("a/2", "y", 0), Put("b", "z", 0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Commit(ctx, Put("a/3", nil, 0), Put("a/1", []byte("again"), 0)); !errors.Is(err, ErrConflict) {
+	if err := m.Commit(ctx, Put("a/3", nil, 0), Put("a/1", "again", 0)); !errors.Is(err, ErrConflict) {
 		t.Fatalf("a record that is there was made: %v", err)
 	}
 	list, err := m.List(ctx, "a/")
-	if err != nil || len(list) != 2 || list[0].Key != "a/1" || string(list[0].Value) != "x" {
+	if err != nil || len(list) != 2 || list[0].Key != "a/1" || string(list[0].Value) != `"x"` {
 		t.Fatalf("%v, %v", list, err)
 	}
 	if err := m.Commit(ctx, Delete(list[0])); err != nil {
@@ -51,7 +51,7 @@ func TestUpdate(t *testing.T) {
 		all.Go(func() {
 			err := Update(t.Context(), &m, "n", func(r Record) ([]Change, error) {
 				n, _ := strconv.Atoi(string(r.Value)) // empty at first
-				return []Change{Put("n", []byte(strconv.Itoa(n+1)), r.Version)}, nil
+				return []Change{Put("n", n+1, r.Version)}, nil
 			})
 			if err != nil {
 				t.Error(err)

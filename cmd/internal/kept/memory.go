@@ -9,6 +9,8 @@ import (
 
 // Memory is a Store of one process. The zero value is empty and ready; it is safe for concurrent use.
 type Memory struct {
+	Protocol uint32 // that is written; 0: any. Not to be changed while it is in use
+
 	mu      sync.Mutex
 	records map[string]Record
 	version uint64
@@ -63,6 +65,9 @@ func (m *Memory) Commit(_ context.Context, changes ...Change) error {
 		return m.err
 	}
 	for _, c := range changes {
+		if m.Protocol != 0 && c.Protocol > m.Protocol {
+			return ErrProtocol
+		}
 		if m.records[c.Key].Version != c.Version {
 			return ErrConflict
 		}

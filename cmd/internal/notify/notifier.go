@@ -40,21 +40,32 @@ type Store interface {
 // ErrChanged: another node has saved meanwhile.
 var ErrChanged = errors.New("somebody else has told meanwhile")
 
-// Config is how a Notifier works. All but Heartbeat and Logger is required.
-type Config struct {
+// Telling is who is told of what. It can be renewed while a Notifier works.
+type Telling struct {
 	Rules     Rules
-	Receivers []Receiver // at first; see Renew
-	Store     Store
+	Receivers []Receiver
+	Beats     []Beat
+}
+
+// Beat is the address of an outside watcher, which is called every Every while all is well.
+type Beat struct {
+	Name string
+	// URL may be a secret, and is asked for each time.
+	URL   func() (string, error)
+	Every time.Duration
+}
+
+// Config is how a Notifier works. All but Logger is required.
+type Config struct {
+	Telling // at first; see Renew
+	Store   Store
 	// May tells whether this node is the one that tells, and keeps it so while it is called again and again.
 	May func(ctx context.Context) bool
 	// Look is what there is now. It must end within a bounded time.
 	Look func(ctx context.Context) (api.Overview, []api.Recovery)
 	// Now is the group's time.
-	Now func() time.Time
-	// Heartbeat is the address that is called every Every while all is well; nil: none.
-	Heartbeat func() (string, error)
-	Every     time.Duration
-	Logger    *slog.Logger
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 const (
@@ -71,8 +82,8 @@ type Notifier struct {
 	client *http.Client
 
 	mu       sync.Mutex
-	told     []Receiver
-	problems map[string]string // of receivers, and of the heartbeat
+	now      Telling
+	problems map[string]string // of receivers, and of heartbeats
 	cancel   context.CancelFunc
 	stopped  bool
 	running  sync.WaitGroup
@@ -83,30 +94,38 @@ func New(c Config) *Notifier {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Notifier{cfg: c, client: &http.Client{}, told: c.Receivers, problems: map[string]string{}}
+	return &Notifier{cfg: c, client: &http.Client{}, now: c.Telling, problems: map[string]string{}}
 }
 
-// Renew has others be told from the next look on. What one that is not among them has not got yet, it does not get.
-func (n *Notifier) Renew(all []Receiver) {
+// Renew has it tell otherwise from the next look on. What a receiver that is not there any more has not got yet, it does not get.
+func (n *Notifier) Renew(t Telling) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.told = all
+	n.now = t
 	maps.DeleteFunc(n.problems, func(name, _ string) bool {
-		return name != heartbeat && !slices.ContainsFunc(all, func(r Receiver) bool { return r.Name() == name })
+		return !slices.ContainsFunc(t.Receivers, func(r Receiver) bool { return r.Name() == name }) && !slices.ContainsFunc(t.Beats, func(b Beat) bool { return b.problem() == name })
 	})
 }
 
-func (n *Notifier) receivers() []Receiver {
+func (n *Notifier) telling() Telling {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.told
+	return n.now
 }
 
-// Nobody tells whether there is nobody to tell anything.
-func (n *Notifier) Nobody() bool { return len(n.receivers()) == 0 && n.cfg.Heartbeat == nil }
+func (n *Notifier) receivers() []Receiver { return n.telling().Receivers }
 
-// heartbeat is the name of the heartbeat among problems.
-const heartbeat = "heartbeat"
+// Nobody tells whether there is nobody to tell anything.
+func (n *Notifier) Nobody() bool {
+	t := n.telling()
+	return len(t.Receivers) == 0 && len(t.Beats) == 0
+}
+
+// problem is the name of a heartbeat among problems; no receiver has it.
+func (b Beat) problem() string { return BeatPrefix + b.Name }
+
+// BeatPrefix begins the names of heartbeats among Problems.
+const BeatPrefix = "heartbeat "
 
 // Start begins to look, until Stop or the end of ctx. Called once.
 func (n *Notifier) Start(ctx context.Context) {
@@ -133,7 +152,7 @@ func (n *Notifier) Stop() {
 func (n *Notifier) run(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	var beat time.Time
+	beats := map[string]time.Time{} // when each was called last
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,9 +167,8 @@ func (n *Notifier) run(ctx context.Context) {
 			n.cfg.Logger.Warn("notify: what is to be told was not noted; it is tried again", "error", err)
 		}
 		n.deliver(ctx)
-		if n.cfg.Heartbeat != nil && time.Since(beat) >= n.cfg.Every && Alive(o) {
-			beat = time.Now()
-			n.beat(ctx)
+		if Alive(o) {
+			n.beat(ctx, beats)
 		}
 	}
 }
@@ -162,14 +180,17 @@ func (n *Notifier) plan(ctx context.Context, o api.Overview, recoveries []api.Re
 		return err
 	}
 	now := n.cfg.Now()
-	after, messages := Plan(before, n.cfg.Rules, Seen{Now: now, Alarms: o.Alarms, Recoveries: recoveries})
+	t := n.telling()
+	after, messages := Plan(before, t.Rules, Seen{Now: now, Alarms: o.Alarms, Recoveries: recoveries})
 	if version != 0 && len(messages) == 0 && same(before, after) {
 		return nil
 	}
 	var add []Pending
 	for _, m := range messages {
-		for _, r := range n.receivers() {
-			add = append(add, Pending{Receiver: r.Name(), Message: m, Next: now})
+		for _, r := range t.Receivers {
+			if len(m.to) == 0 || slices.Contains(m.to, r.Name()) {
+				add = append(add, Pending{Receiver: r.Name(), Message: m, Next: now})
+			}
 		}
 	}
 	return n.cfg.Store.Save(ctx, after, version, add)
@@ -257,20 +278,33 @@ func pause(tries int) time.Duration {
 	return d
 }
 
-func (n *Notifier) beat(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
-	defer cancel()
-	err := n.call(ctx)
-	if err != nil {
-		n.cfg.Logger.Warn("notify: the heartbeat was not sent", "error", err)
-		n.note(heartbeat, err.Error())
-		return
+// beat calls the outside watchers whose time has come, all at once; last is when each was called.
+func (n *Notifier) beat(ctx context.Context, last map[string]time.Time) {
+	var all sync.WaitGroup
+	for _, b := range n.telling().Beats {
+		if at, ok := last[b.Name]; ok && time.Since(at) < b.Every {
+			continue
+		}
+		last[b.Name] = time.Now()
+		all.Go(func() { n.call(ctx, b) })
 	}
-	n.note(heartbeat, "")
+	all.Wait()
 }
 
-func (n *Notifier) call(ctx context.Context) error {
-	address, err := n.cfg.Heartbeat()
+func (n *Notifier) call(ctx context.Context, b Beat) {
+	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
+	defer cancel()
+	err := n.reach(ctx, b)
+	if err != nil {
+		n.cfg.Logger.Warn("notify: the heartbeat was not sent", "heartbeat", b.Name, "error", err)
+		n.note(b.problem(), err.Error())
+		return
+	}
+	n.note(b.problem(), "")
+}
+
+func (n *Notifier) reach(ctx context.Context, b Beat) error {
+	address, err := b.URL()
 	if err != nil {
 		return err
 	}
@@ -321,7 +355,7 @@ func (n *Notifier) Test(ctx context.Context, name string) (map[string]error, err
 	}
 	all.Wait()
 	if name != "" && len(out) == 0 {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no receiver " + name, Hint: "see notify in the configuration"}
+		return nil, &api.Error{Code: api.CodeNotFound, Message: "there is no receiver " + name, Hint: "hooks and mails of the group: fencepost setting ls; those of the node are in the section notify of its file"}
 	}
 	return out, nil
 }

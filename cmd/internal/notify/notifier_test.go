@@ -121,7 +121,7 @@ func (w *world) tellerIs(node string) {
 
 func (w *world) node(name string, receivers ...Receiver) *Notifier {
 	return New(Config{
-		Rules: rules, Receivers: receivers, Store: w.store, Now: time.Now,
+		Telling: Telling{Rules: rules, Receivers: receivers}, Store: w.store, Now: time.Now,
 		May: func(context.Context) bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -270,39 +270,78 @@ func TestNothingIsToldWithoutAStore(t *testing.T) {
 	})
 }
 
-// TestHeartbeat: the outside watcher is called while all is well, and not while a backup is overdue.
+// TestHeartbeat: the outside watchers are called while all is well, each at its own pace, and not while a backup is overdue;
+// others are, from the moment on that they are named.
 func TestHeartbeat(t *testing.T) {
 	url, got := listen(t, 200)
 	w := &world{teller: "n1", store: &shelf{pending: map[string]Pending{}}}
 	n := w.node("n1")
-	n.cfg.Heartbeat, n.cfg.Every = value(url), time.Minute
-	n.beat(t.Context())
-	if r := <-got; r.body != "" || len(n.Problems()) != 0 {
+	n.Renew(Telling{Rules: rules, Beats: []Beat{{"dog", value(url), time.Minute}, {"cat", value("http://127.0.0.1:1/secret"), time.Minute}}})
+	n.beat(t.Context(), map[string]time.Time{})
+	if r := <-got; r.body != "" || n.Problems()["heartbeat dog"] != "" {
 		t.Errorf("%+v, %v", r, n.Problems())
 	}
-	n.cfg.Heartbeat = value("http://127.0.0.1:1/secret")
-	if n.beat(t.Context()); strings.Contains(n.Problems()["heartbeat"], "secret") || n.Problems()["heartbeat"] == "" {
-		t.Errorf("%v", n.Problems())
+	if p := n.Problems()["heartbeat cat"]; strings.Contains(p, "secret") || p == "" {
+		t.Errorf("%q", p)
+	}
+	if n.Renew(Telling{Rules: rules, Beats: []Beat{{"dog", value(url), time.Minute}}}); len(n.Problems()) != 0 {
+		t.Errorf("a heartbeat that is no more has a problem: %v", n.Problems())
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{teller: "n1", store: &shelf{pending: map[string]Pending{}}}
 		w.set()
-		beats := 0
+		var slow, fast int
 		n := w.node("n1")
-		n.cfg.Every = time.Minute
-		n.cfg.Heartbeat = func() (string, error) { beats++; return "", errors.New("not in this test") }
+		count := func(n *int) func() (string, error) {
+			return func() (string, error) { *n++; return "", errors.New("not in this test") }
+		}
+		beats := []Beat{{"slow", count(&slow), time.Minute}, {"fast", count(&fast), 10 * time.Second}}
+		n.Renew(Telling{Rules: rules, Beats: beats})
 		n.Start(t.Context())
 		defer n.Stop()
 		time.Sleep(10*time.Minute + time.Second)
 		synctest.Wait()
-		if beats != 10 {
-			t.Errorf("%d beats in ten minutes", beats)
+		if slow != 10 || fast != 60 {
+			t.Errorf("%d and %d beats in ten minutes", slow, fast)
+		}
+		n.Renew(Telling{Rules: rules, Beats: beats[:1]})
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if slow != 20 || fast != 60 {
+			t.Errorf("%d and %d beats in twenty minutes", slow, fast)
 		}
 		w.set(alarm("backup", "shop", critical))
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if beats > 10 {
+		if slow > 20 {
 			t.Error("it beats while a backup is overdue")
+		}
+	})
+}
+
+// TestWhoIsToldOfWhat: an event goes to those that its rule names, and what changes of the rules counts from the next look on.
+func TestWhoIsToldOfWhat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{teller: "n1", store: &shelf{pending: map[string]Pending{}}}
+		w.set(alarm("failed", "shop"), alarm("member", "n2"))
+		chat, night := &box{name: "chat"}, &box{name: "night"}
+		n := w.node("n1")
+		to := func(some map[string]Rule) {
+			n.Renew(Telling{Rules: telling(usual, some), Receivers: []Receiver{chat, night}})
+		}
+		to(map[string]Rule{"failed": {To: []string{"night"}}, "member": {Severity: None}})
+		n.Start(t.Context())
+		defer n.Stop()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{nil, {"alarm shop-1"}}, [][]string{chat.all(), night.all()}); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		to(map[string]Rule{"failed": {To: []string{"night"}}, "member": {To: []string{"chat", "night"}}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"alarm shop-2"}, {"alarm shop-1", "alarm shop-2"}}, [][]string{chat.all(), night.all()}); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }

@@ -47,14 +47,38 @@ type Message struct {
 	Title  string      `json:"title"` // one line
 	Cause  string      `json:"cause,omitempty"`
 	Alarms []api.Alarm `json:"alarms"` // that begin, last, or are over
+
+	to []string // receivers; none: all
 }
 
-// Rules say what is told and when.
+// Rules say what is told, when, and to whom.
 type Rules struct {
-	Group    string
-	Severity api.Severity  // Warning: all; Critical: only these
+	Group string
+	// Of is the rule for events of a kind: that of an alarm, "death" of a node, "recovery" that has ended. nil: Rule{} for all.
+	Of func(kind string) Rule
+}
+
+func (r Rules) of(kind string) Rule {
+	if r.Of == nil {
+		return Rule{}
+	}
+	return r.Of(kind)
+}
+
+// Rule says how events of one kind are told.
+type Rule struct {
+	Severity api.Severity  // Warning, or "": all; Critical: only these; None: never
 	After    time.Duration // that an alarm, or its end, must have lasted
 	Repeat   time.Duration // after which one that lasts is told again; 0: never
+	To       []string      // receivers; none: all
+}
+
+// None is the severity that no event has.
+const None api.Severity = "none"
+
+// wants tells whether an event of a severity is told at all.
+func (r Rule) wants(s api.Severity) bool {
+	return r.Severity != None && (r.Severity != api.Critical || s == api.Critical)
 }
 
 // Seen is what there is now.
@@ -99,10 +123,14 @@ func keyOf(a api.Alarm) string { return a.Key() + "#" + a.Occurrence }
 func (p *plan) look() {
 	there := map[string]bool{}
 	for _, a := range slices.Concat(p.seen.Alarms, deaths(p.seen.Recoveries)) {
-		if p.rules.Severity == api.Critical && a.Severity != api.Critical {
+		key := keyOf(a)
+		r := p.rules.of(a.Kind)
+		if r.Severity == None {
+			delete(p.State.Alarms, key) // it is not over, but nobody wants to hear of it
+		}
+		if !r.wants(a.Severity) {
 			continue
 		}
-		key := keyOf(a)
 		there[key] = true
 		t, known := p.State.Alarms[key]
 		if !known {
@@ -140,52 +168,73 @@ func deaths(all []api.Recovery) (list []api.Alarm) {
 	return list
 }
 
+// batch are events of one cause that go to the same receivers: one message.
+type batch struct {
+	list []*Told
+	to   []string
+	ripe bool
+}
+
+// batches gathers events, by cause and receivers.
+type batches map[string]*batch
+
+func (b batches) add(t *Told, to []string, ripe bool) {
+	key := cmp.Or(t.Alarm.Cause, t.Alarm.Kind) + "\n" + strings.Join(to, "\n")
+	if b[key] == nil {
+		b[key] = &batch{to: to}
+	}
+	b[key].list = append(b[key].list, t)
+	b[key].ripe = b[key].ripe || ripe
+}
+
+// tell has those be told that are ripe, in the order of their causes.
+func (b batches) tell(p *plan, kind string) (told []*Told) {
+	for _, key := range slices.Sorted(maps.Keys(b)) {
+		if b[key].ripe {
+			p.tell(kind, b[key].list, b[key].to)
+			told = append(told, b[key].list...)
+		}
+	}
+	return told
+}
+
 // alarms tells of those that have lasted, and again of those that go on.
 func (p *plan) alarms() {
-	due := map[string][]*Told{}
-	ripe := map[string]bool{}
+	due := batches{}
 	for _, t := range p.State.Alarms {
-		cause := cmp.Or(t.Alarm.Cause, t.Alarm.Kind)
+		r := p.rules.of(t.Alarm.Kind)
 		switch {
 		case !t.Gone.IsZero():
 		case t.Last.IsZero():
-			due[cause] = append(due[cause], t)
-			ripe[cause] = ripe[cause] || p.seen.Now.Sub(t.First) >= p.rules.After
-		case p.rules.Repeat > 0 && p.seen.Now.Sub(t.Last) >= p.rules.Repeat:
-			due[cause] = append(due[cause], t)
-			ripe[cause] = true
+			due.add(t, r.To, p.seen.Now.Sub(t.First) >= r.After)
+		case r.Repeat > 0 && p.seen.Now.Sub(t.Last) >= r.Repeat:
+			due.add(t, r.To, true)
 		}
 	}
-	for _, cause := range slices.Sorted(maps.Keys(due)) {
-		if ripe[cause] {
-			p.tell(KindAlarm, due[cause])
-			for _, t := range due[cause] {
-				t.Last = p.seen.Now
-			}
-		}
+	for _, t := range due.tell(p, KindAlarm) {
+		t.Last = p.seen.Now
 	}
 }
 
-// clears tells that what was told of is over, unless the same thing is alarmed about anew.
+// clears tells that what was told of is over, unless the same thing is alarmed about anew, or nobody wants to hear of it any
+// more.
 func (p *plan) clears() {
-	over := map[string][]*Told{}
+	over := batches{}
 	again := map[string]bool{}
 	for _, t := range p.State.Alarms {
 		again[t.Alarm.Key()] = again[t.Alarm.Key()] || t.Gone.IsZero()
 	}
 	for key, t := range p.State.Alarms {
-		if t.Gone.IsZero() || p.seen.Now.Sub(t.Gone) < p.rules.After && !t.Last.IsZero() {
+		r := p.rules.of(t.Alarm.Kind)
+		if t.Gone.IsZero() || p.seen.Now.Sub(t.Gone) < r.After && !t.Last.IsZero() {
 			continue
 		}
 		delete(p.State.Alarms, key)
-		if !t.Last.IsZero() && !again[t.Alarm.Key()] {
-			cause := cmp.Or(t.Alarm.Cause, t.Alarm.Kind)
-			over[cause] = append(over[cause], t)
+		if !t.Last.IsZero() && !again[t.Alarm.Key()] && r.wants(t.Alarm.Severity) {
+			over.add(t, r.To, true)
 		}
 	}
-	for _, cause := range slices.Sorted(maps.Keys(over)) {
-		p.tell(KindClear, over[cause])
-	}
+	over.tell(p, KindClear)
 }
 
 // recovered tells of recoveries that have ended, those of one run in one message.
@@ -212,11 +261,12 @@ func (p *plan) recovered() {
 		p.Begun = true
 		return
 	}
-	if p.rules.Severity == api.Critical {
+	r := p.rules.of("recovery")
+	if !r.wants(api.Warning) {
 		return
 	}
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
-		p.tell(KindRecovered, byRun[run])
+		p.tell(KindRecovered, byRun[run], r.To)
 	}
 }
 
@@ -246,9 +296,9 @@ func (p *plan) forget() {
 	}
 }
 
-func (p *plan) tell(kind string, list []*Told) {
+func (p *plan) tell(kind string, list []*Told, to []string) {
 	p.Number++
-	m := Message{ID: fmt.Sprintf("%s-%d", p.rules.Group, p.Number), Kind: kind, Group: p.rules.Group, At: p.seen.Now, Alarms: []api.Alarm{}}
+	m := Message{ID: fmt.Sprintf("%s-%d", p.rules.Group, p.Number), Kind: kind, Group: p.rules.Group, At: p.seen.Now, Alarms: []api.Alarm{}, to: to}
 	for _, t := range list {
 		m.Alarms = append(m.Alarms, t.Alarm)
 	}

@@ -14,7 +14,19 @@ import (
 
 var start = time.Date(2026, 3, 29, 12, 0, 0, 0, time.UTC)
 
-var rules = Rules{Group: "shop", Severity: api.Warning, After: time.Minute, Repeat: 24 * time.Hour}
+var usual = Rule{Severity: api.Warning, After: time.Minute, Repeat: 24 * time.Hour}
+
+var rules = telling(usual, nil)
+
+// telling are rules for kinds of events, and another for all others.
+func telling(rest Rule, some map[string]Rule) Rules {
+	return Rules{Group: "shop", Of: func(kind string) Rule {
+		if r, ok := some[kind]; ok {
+			return r
+		}
+		return rest
+	}}
+}
 
 func alarm(kind, about string, change ...func(*api.Alarm)) api.Alarm {
 	a := api.Alarm{Kind: kind, About: about, Severity: api.Warning, Text: kind + " of " + about}
@@ -120,9 +132,48 @@ func TestWorseIsNews(t *testing.T) {
 	s.at(time.Minute, alarms(alarm("backup", "shop")), "alarm backup/shop")
 	s.at(time.Hour, alarms(alarm("backup", "shop", critical)), "alarm backup/shop")
 	s.at(2*time.Hour, alarms(alarm("backup", "shop", critical)))
-	s.rules.Severity = api.Critical
+	s.rules = telling(Rule{Severity: api.Critical, After: time.Minute}, nil)
 	s.at(3*time.Hour, alarms(alarm("backup", "shop", critical), alarm("clock", "n1")))
 	s.at(4*time.Hour, alarms(alarm("backup", "shop", critical), alarm("clock", "n1")))
+}
+
+// TestEachKindHasItsRule: when it is told, and again, and to whom; what goes to others is another message.
+func TestEachKindHasItsRule(t *testing.T) {
+	s := &script{t: t, rules: telling(usual, map[string]Rule{
+		"backup": {Repeat: time.Hour}, "failed": {After: 5 * time.Minute, To: []string{"night"}}, "member": {Severity: None}, "recovery": {Severity: None},
+	})}
+	late, failed, away, full := alarm("backup", "shop", critical), alarm("failed", "shop", cause("disk full")), alarm("member", "n2"), alarm("storage", "nas", cause("disk full"))
+	all := alarms(late, failed, away, full)
+	s.at(0, all, "alarm backup/shop")
+	s.at(time.Minute, all, "alarm storage/nas")
+	s.at(5*time.Minute, all, "alarm failed/shop")
+	s.at(time.Hour, all, "alarm backup/shop")
+	all.Recoveries = []api.Recovery{{Component: "backup", Node: "n2", Run: "bb", Evidence: "refused", State: "released", Recoverer: "n1", Ended: 9}}
+	s.at(time.Hour+time.Minute, all)
+	s.at(61*time.Minute+time.Second, alarms(failed, full), "clear backup/shop")
+}
+
+// TestWhatNobodyWantsToHearAnyMore: an event whose rule says so from now on is neither told again nor over; who wants to hear of
+// it again does, as of a new one.
+func TestWhatNobodyWantsToHearAnyMore(t *testing.T) {
+	quiet := telling(usual, map[string]Rule{"failed": {Severity: None}})
+	s := &script{t: t, rules: rules}
+	failed := alarm("failed", "shop")
+	s.at(0, alarms(failed))
+	s.at(time.Minute, alarms(failed), "alarm failed/shop")
+	s.rules = quiet
+	s.at(time.Hour, alarms(failed))
+	s.at(2*time.Hour, alarms())
+	s.at(3*time.Hour, alarms())
+	s.rules = rules
+	s.at(4*time.Hour, alarms(failed))
+	s.at(5*time.Hour, alarms(failed), "alarm failed/shop")
+	s.at(6*time.Hour, alarms())
+	s.rules = quiet
+	s.at(7*time.Hour, alarms())
+	s.rules = telling(Rule{Severity: api.Critical}, nil)
+	s.at(8*time.Hour, alarms(alarm("backup", "shop", critical)), "alarm backup/shop")
+	s.at(9*time.Hour, alarms(alarm("backup", "shop")), "clear backup/shop") // it is no longer what is told of
 }
 
 // TestRecoveries: one that took a millisecond is told, those of one run together, once; what was over before the first look
@@ -173,7 +224,7 @@ func TestTitles(t *testing.T) {
 		KindRecovered: "[fencepost shop] recovered: backup of shop (and 1 more)",
 	} {
 		p := plan{rules: rules}
-		if p.tell(kind, late); p.messages[0].Title != want || p.messages[0].ID != "shop-1" {
+		if p.tell(kind, late, nil); p.messages[0].Title != want || p.messages[0].ID != "shop-1" {
 			t.Errorf("%+v", p.messages[0])
 		}
 	}

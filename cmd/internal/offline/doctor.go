@@ -60,7 +60,7 @@ func Examine(ctx context.Context, o DoctorOptions) []Exam {
 			exams = append(exams, Exam{What: "settings", About: p.Path, State: ExamWarning, Found: p.Text})
 		}
 	}
-	exams = append(exams, examineSecrets(c)...)
+	exams = append(exams, examineSecrets(c, o.Settings)...)
 	exams = append(exams, examineHome(c.Home)...)
 	exams = append(exams, examinePorts(ctx, c, o.Running)...)
 	var clocks []skew

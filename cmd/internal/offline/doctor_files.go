@@ -12,10 +12,11 @@ import (
 	"github.com/fencepost/fencepost/configs"
 )
 
-// examineSecrets looks at the modes of all files with a secret in them, and at the certificate.
-func examineSecrets(c *configs.Config) []Exam {
+// examineSecrets looks at the modes of all files with a secret in them, those that only the group's settings name, too, and at
+// the certificate.
+func examineSecrets(c *configs.Config, group *configs.Settings) []Exam {
 	var exams []Exam
-	for _, f := range secretFiles(c) {
+	for _, f := range secretFiles(c, group) {
 		e := Exam{What: "key file", About: f.key, State: ExamOK, Found: f.path + " is readable by its owner alone"}
 		if problem := configs.PrivateFile(f.path); problem != "" {
 			e.State, e.Found, e.Hint = ExamFailed, problem, "chmod 600 "+f.path+"; who runs the daemon must own it"
@@ -38,7 +39,8 @@ func examineSecrets(c *configs.Config) []Exam {
 // secretFile is a file that only its owner may read, and the key that names it.
 type secretFile struct{ key, path string }
 
-func secretFiles(c *configs.Config) (list []secretFile) {
+// secretFiles are those of a configuration, in which the group's settings are, and of what only these have; nil: not known.
+func secretFiles(c *configs.Config, group *configs.Settings) (list []secretFile) {
 	add := func(key, path string) {
 		if path != "" {
 			list = append(list, secretFile{key, path})
@@ -81,6 +83,19 @@ func secretFiles(c *configs.Config) (list []secretFile) {
 	for i, m := range c.Notify.Mails {
 		if path, ok := m.Password.File(); ok {
 			add(fmt.Sprintf("notify.mails[%d].password", i), path)
+		}
+	}
+	if group == nil {
+		return list
+	}
+	for _, s := range group.Servers {
+		if path, ok := s.DSN.File(); ok {
+			add("server "+s.Name+": dsn", path)
+		}
+	}
+	for _, b := range group.Heartbeats {
+		if path, ok := b.URL.File(); ok {
+			add("heartbeat "+b.Name+": url", path)
 		}
 	}
 	return list

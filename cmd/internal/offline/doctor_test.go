@@ -173,7 +173,8 @@ func TestSecretFilesAreAllKnown(t *testing.T) {
 			Mails: []configs.Mail{{Password: configs.NewSecret("file:/13")}},
 		},
 	}
-	if got := secretFiles(&c); len(got) != 13 {
+	group := configs.Settings{Servers: []configs.Server{{DSN: configs.NewDSN("file:/14")}}, Heartbeats: []configs.Beat{{URL: configs.NewSecret("file:/15")}}}
+	if got := secretFiles(&c, &group); len(got) != 15 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -66,6 +66,9 @@ func MakeKit(o KitOptions) (KitContent, error) {
 	if err != nil {
 		return KitContent{}, err
 	}
+	if _, err := os.Lstat(o.Out); !errors.Is(err, fs.ErrNotExist) {
+		return KitContent{}, fmt.Errorf("%s is there already, and no kit is overwritten: name a new file", o.Out)
+	}
 	keys, err := age.FromPassphrase(o.Passphrase)
 	if err != nil {
 		return KitContent{}, err
@@ -155,16 +158,16 @@ func openKit(path, passphrase string) ([]kitFile, error) {
 // UnpackKit writes the files of a kit into a directory that must not be there, readable by nobody else, and returns the
 // configuration to restore with.
 func UnpackKit(path, passphrase, dir string) (config string, err error) {
-	files, err := openKit(path, passphrase)
-	if err != nil {
-		return "", err
-	}
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("directory %s is there already: name a new one", dir)
+	}
+	files, err := openKit(path, passphrase)
+	if err != nil {
+		return "", err
 	}
 	outputs := make([]output, 0, len(files))
 	for _, f := range files {

@@ -1,5 +1,6 @@
-// Package settings keeps what belongs to the whole group: servers, databases, storages, schedules, retention and bindings of roles, and which
-// databases were found on the servers. They lie in the group's own store, so that every node knows the same ones.
+// Package settings keeps what belongs to the whole group: servers, databases, storages, schedules, retention, bindings of roles,
+// what takes a second person, who is told of what; and which databases were found on the servers. They lie in the group's own
+// store, so that every node knows the same ones.
 //
 //	keeper := settings.New(settings.Config{Store: store, Taken: namesOfFiles, Busy: usedByTasks})
 //	done, err := keeper.Apply(ctx, api.ApplySettings{Settings: wanted, Prune: true})
@@ -16,5 +17,7 @@
 //   - A name is in one place: what a node's file has is refused, with that node's name. Where both have it all the same, since
 //     the file was changed later, the file counts on its node.
 //   - What a task is at work with is not removed (code busy), so that a recovery finds it.
+//   - What came with a later protocol than the group writes is refused until that is agreed on (Config.Writes): a node of the
+//     version before, which may be at work beside this one, would pass over it.
 //   - Records of a later version that this one does not understand are left alone and told of; the others count.
 package settings

@@ -71,15 +71,15 @@ func (k *Keeper) Note(ctx context.Context, server, by string, names []string, pr
 		} else {
 			put, drop := discovered(s.Settings.Servers[i], s.of(server), names, now)
 			for _, f := range put {
-				changes = append(changes, kept.Put(foundKey(f), encode(f), s.records[foundKey(f)].Version))
+				changes = append(changes, kept.Put(foundKey(f), f, s.records[foundKey(f)].Version))
 			}
 			for _, f := range drop {
 				changes = append(changes, kept.Delete(s.records[foundKey(f)]))
 			}
 		}
 		key := lookPrefix + server
-		changes = append(changes, kept.Put(key, encode(look), s.records[key].Version))
-		return append(changes, kept.Put(FoundKey, encode(head{Format: format}), mark.Version)), nil
+		changes = append(changes, kept.Put(key, look, s.records[key].Version))
+		return append(changes, kept.Put(FoundKey, head{Format: format}, mark.Version)), nil
 	})
 }
 
@@ -106,7 +106,7 @@ func (k *Keeper) Forget(ctx context.Context, name string) error {
 		case s.Found[i].Gone.IsZero():
 			return nil, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("database %s is on server %s", name, s.Found[i].Server), Hint: "to leave it out, name it under exclude of the server"}
 		}
-		return []kept.Change{kept.Delete(s.records[foundKey(s.Found[i])]), kept.Put(FoundKey, encode(head{Format: format}), mark.Version)}, nil
+		return []kept.Change{kept.Delete(s.records[foundKey(s.Found[i])]), kept.Put(FoundKey, head{Format: format}, mark.Version)}, nil
 	})
 }
 

@@ -21,7 +21,9 @@ type Config struct {
 	Busy func(ctx context.Context, kind, name string) error
 	// Check looks at what only those who use settings understand; nil = nothing.
 	Check func(configs.Settings) error
-	Now   func() time.Time // required
+	// Writes is the protocol of the group: what came later is not taken yet; nil = whatever is known. It must not block.
+	Writes func() uint32
+	Now    func() time.Time // required
 }
 
 // Keeper changes settings. Safe for concurrent use, on any number of nodes.
@@ -108,7 +110,7 @@ func (k *Keeper) change(ctx context.Context, decide func(State) (plan, error)) (
 			return nil, nil
 		}
 		out.Version++
-		return append(p.records(s), kept.Put(HeadKey, encode(head{format, out.Version}), r.Version)), nil
+		return append(p.records(s), kept.Put(HeadKey, head{format, out.Version}, r.Version)), nil
 	})
 	return out, err
 }
@@ -118,7 +120,7 @@ func (p plan) records(s State) (list []kept.Change) {
 	for _, c := range p.changes {
 		key := oneKey(configs.Object{Kind: c.Kind, Name: c.Name})
 		if c.Change != api.SettingRemoved {
-			list = append(list, kept.Put(key, encode(one{format, c.After}), s.records[key].Version))
+			list = append(list, kept.Put(key, one{format, c.After, c.Kind}, s.records[key].Version))
 			continue
 		}
 		list = append(list, kept.Delete(s.records[key]))
@@ -161,6 +163,9 @@ func (k *Keeper) plan(ctx context.Context, s State, r api.ApplySettings) (plan, 
 	}
 	taken := k.cfg.Taken()
 	for _, c := range p.changes {
+		if err := k.early(c); err != nil {
+			return plan{}, err
+		}
 		if node, ok := taken[c.Kind+" "+c.Name]; ok && c.Change == api.SettingAdded {
 			return plan{}, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s %s is in the file of node %s: a name is in one place", c.Kind, c.Name, node), Hint: "take it out of the files of the nodes and restart them, or choose another name"}
 		}
@@ -171,6 +176,16 @@ func (k *Keeper) plan(ctx context.Context, s State, r api.ApplySettings) (plan, 
 		}
 	}
 	return p, nil
+}
+
+// early refuses what a program of the version before, which may be at work beside this one, would not understand.
+func (k *Keeper) early(c api.SettingChange) error {
+	need := configs.Object{Kind: c.Kind, Spec: c.After}.Protocol()
+	if c.Change == api.SettingRemoved || k.cfg.Writes == nil || need <= k.cfg.Writes() {
+		return nil
+	}
+	return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s %s: it came with protocol %d, and the group writes %d still", c.Kind, c.Name, need, k.cfg.Writes()),
+		Hint: "when all nodes have the new version: fencepost upgrade finalize"}
 }
 
 func (k *Keeper) check(s configs.Settings) error {

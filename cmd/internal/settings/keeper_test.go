@@ -313,7 +313,7 @@ func TestOfALaterVersion(t *testing.T) {
 	for key, value := range map[string]string{
 		onePrefix + "gate/x": `{"format":1,"spec":{}}`, onePrefix + "database/y": `{"format":1,"spec":{"name":"y","dsn":"env:Y","colour":"red"}}`, onePrefix + "database/z": `{"format":2}`,
 	} {
-		if err := store.Commit(t.Context(), kept.Put(key, []byte(value), 0)); err != nil {
+		if err := store.Commit(t.Context(), kept.Put(key, json.RawMessage(value), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,5 +326,32 @@ func TestOfALaterVersion(t *testing.T) {
 	}
 	if cfg, problems := (&configs.Config{}).With(s.Settings); len(problems) != 0 || len(cfg.Databases) != 1 {
 		t.Error(problems, cfg.Databases)
+	}
+}
+
+// TestBeforeAnUpgradeIsFinalized: a setting that came with a later protocol than the group writes is refused, with its name, also
+// when it is only planned; what is there already may be removed.
+func TestBeforeAnUpgradeIsFinalized(t *testing.T) {
+	writes := uint32(1)
+	k, store := newKeeper(func(c *Config) { c.Writes = func() uint32 { return writes } })
+	if _, err := k.Apply(t.Context(), api.ApplySettings{Settings: usual()}); err != nil {
+		t.Fatal(err)
+	}
+	writes = 0 // as if all that there is came later
+	more := api.ApplySettings{Settings: []api.Setting{setting("database", "books", `{"name":"books","dsn":"env:BOOKS"}`)}}
+	for what, do := range map[string]func(context.Context, api.ApplySettings) (api.AppliedSettings, error){"applied": k.Apply, "planned": k.Plan} {
+		var refused *api.Error
+		if _, err := do(t.Context(), more); !errors.As(err, &refused) || refused.Code != api.CodeConflict || !strings.Contains(refused.Message, "database books: it came with protocol 1, and the group writes 0 still") || !strings.Contains(refused.Hint, "upgrade finalize") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := k.Apply(t.Context(), api.ApplySettings{Settings: usual()}); err != nil {
+		t.Errorf("what is there already: %v", err)
+	}
+	if _, err := k.Remove(t.Context(), "schedule", "nightly"); err != nil {
+		t.Errorf("what is removed: %v", err)
+	}
+	if r := store.Local(onePrefix + "storage/disk"); r.Version == 0 {
+		t.Error("a setting is gone")
 	}
 }

@@ -28,7 +28,12 @@ const format = 1
 type one struct {
 	Format int             `json:"format"`
 	Spec   json.RawMessage `json:"spec"`
+
+	kind string // that its key says
 }
+
+// Needs is what the setting needs by what it says; see kept.Needs.
+func (o one) Needs() uint32 { return configs.Object{Kind: o.kind, Spec: o.Spec}.Protocol() }
 
 // head is the record of them all.
 type head struct {
@@ -122,11 +127,3 @@ func objectOf(r kept.Record) (configs.Object, error) {
 func oneKey(o configs.Object) string { return onePrefix + o.Kind + "/" + o.Name }
 
 func foundKey(f configs.Found) string { return foundPrefix + f.Server + "/" + f.Name() }
-
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("settings: a record of plain fields was not encoded: " + err.Error())
-	}
-	return text
-}

@@ -64,7 +64,7 @@ var settingKinds = []settingKind{
 	{"binding", "Bindings", "Users who are operators of some databases, whatever their role.", []settingField{
 		{Key: "user", Label: "User"}, {Key: "labels", Label: "Databases with one of these labels", List: true}, {Key: "as", Label: "As", List: true, Hint: "source, target; empty: both"},
 	}},
-	{"approval", "Approvals", "What nobody does alone: one is called delete, restore or storage. To change them takes a second person, too.", []settingField{
+	{"approval", "Approvals", "What nobody does alone: one is called delete, restore, storage, ledger or node. To change them takes a second person, too.", []settingField{
 		{Key: "within", Label: "How long a request waits", Hint: "such as 2h; empty: 24h"},
 	}},
 	{"hook", "Web hooks", "Who is told of alarms by a call.", []settingField{
@@ -74,5 +74,12 @@ var settingKinds = []settingKind{
 	{"mail", "Mail", "Who is told of alarms by mail.", []settingField{
 		{Key: "server", Label: "Server", Hint: "host:port"}, {Key: "security", Label: "Security", Options: []string{"starttls", "tls", "none"}}, {Key: "from", Label: "From"}, {Key: "to", Label: "To", List: true},
 		{Key: "user", Label: "User", Hint: "empty: no log-in"}, {Key: "password", Label: "Password", Hint: "a reference such as file:/etc/fencepost/smtp.password"},
+	}},
+	{"rule", "Rules", "Which alarms are told to whom, and when. One is called default, or as the kind of alarm is: backup, failed, member and so on.", []settingField{
+		{Key: "severity", Label: "Told", Options: []string{"warning", "critical", "none"}}, {Key: "after", Label: "When it has lasted", Hint: "such as 5m; empty: 1m"},
+		{Key: "repeat", Label: "Again after", Hint: "such as 6h; 0s: never; empty: 24h"}, {Key: "to", Label: "To whom", List: true, Hint: "hooks and mails of the settings; empty: all"},
+	}},
+	{"heartbeat", "Heartbeats", "Outside watchers that are called while all is well, and ring when that stays away.", []settingField{
+		{Key: "url", Label: "Address", Hint: "a reference such as file:/etc/fencepost/watchdog.url: it is a secret"}, {Key: "every", Label: "How often", Hint: "such as 30s; empty: 1m"},
 	}},
 }

@@ -38,7 +38,7 @@ func encode[T any](key string, row T) (Put, error) {
 	if len(value) > MaxValue {
 		return Put{}, fmt.Errorf("encode %s: %d bytes, at most %d fit", key, len(value), MaxValue)
 	}
-	return Put{Key: key, Value: value}, nil
+	return Put{Key: key, Value: value, Row: row}, nil
 }
 
 // decode reads a row. The format is looked at first: a newer row may hold anything.

@@ -57,6 +57,7 @@ func (c Condition) String() string {
 type Put struct {
 	Key   string
 	Value []byte // at most MaxValue bytes; the Store keeps it
+	Row   any    // that Value is the encoding of, for a Store whose readers may be of different versions
 }
 
 // Txn is applied whole when every condition holds, else not at all. An absent key in Deletes is no error.
