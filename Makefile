@@ -27,17 +27,22 @@ deps: ## Install PostgreSQL 15, zstd, gzip, age, iproute2, iptables and chromium
 	@.ci/deps
 
 .PHONY: build
-build: ## Compile fencepostd, fencepost and the drivers of demo and bench into bin/.
+build: ## Compile fencepostd, fencepost and the drivers of demo and bench into bin/, with symbols for debuggers.
 	@mkdir -p bin
 	$(GO) build -ldflags "-X main.version=$$(.ci/version)" -o bin/ ./cmd/...
 
+.PHONY: packed
+packed: ## Compile fencepostd and fencepost as they are installed and packed, without symbols and paths of this machine, into bin/packed/.
+	@mkdir -p bin/packed
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$$(.ci/version)" -o bin/packed/ ./cmd/fencepost ./cmd/fencepostd
+
 .PHONY: install
-install: build ## Install programs, unit, manual pages and completions (PREFIX=/usr/local, DESTDIR= for another root); it starts nothing.
-	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) .ci/install bin
+install: packed ## Install programs, unit, manual pages and completions (PREFIX=/usr/local, DESTDIR= for another root); it starts nothing.
+	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) .ci/install bin/packed
 
 .PHONY: deb
-deb: build ## Make the Debian package of this machine's architecture, in bin/.
-	@.ci/deb bin bin
+deb: packed ## Make the Debian package of this machine's architecture, in bin/.
+	@.ci/deb bin/packed bin
 
 .PHONY: release
 release: ## Build for linux, windows and darwin (TARGETS="linux/amd64 ..." for others), with checksums, into bin/release/.

@@ -17,6 +17,9 @@ func (r *root) completionCommand() *cobra.Command {
 		Args:      arguments(1, 1),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if r.format == "json" {
+			return &api.Error{Code: api.CodeUsage, Message: "a script for a shell is no JSON", Hint: "leave -o json away"}
+		}
 		switch args[0] {
 		case "bash":
 			return cmd.Root().GenBashCompletionV2(r.Stdout, true)

@@ -16,9 +16,10 @@ func (r *root) notifyCommand() *cobra.Command {
 	test := &cobra.Command{
 		Use:   "test [RECEIVER]",
 		Short: "Send a test message to the web hooks and mail servers, or to one",
-		Long: "Have the daemon of this machine send a test message to the receivers of its configuration, or to the one that is named,\n" +
-			"and say what became of each. It fails when one did not take it. The others of the group send theirs from their own\n" +
-			"machines: test on each what firewalls may treat differently.",
+		Long: "Have the daemon of this machine send a test message to the receivers of its file and of the group's settings, or to the\n" +
+			"one that is named, and say what became of each. It fails when one did not take it. The others of the group send theirs\n" +
+			"from their own machines: test on each what firewalls may treat differently. Who is told of what, and when, is said by\n" +
+			"settings of the kinds hook, mail, rule and heartbeat: fencepost setting set --help.",
 		Args: arguments(0, 1),
 	}
 	test.RunE = func(cmd *cobra.Command, args []string) error {
@@ -37,7 +38,7 @@ func (r *root) notifyCommand() *cobra.Command {
 		}
 		for _, x := range got {
 			if x.Problem != "" {
-				return &api.Error{Code: api.CodeFailed, Message: x.Receiver + ": " + x.Problem, Hint: "see notify in the configuration of the node"}
+				return &api.Error{Code: api.CodeFailed, Message: x.Receiver + ": " + x.Problem, Hint: "fencepost setting ls shows hooks and mails of the group; those of the node are in the section notify of its file"}
 			}
 		}
 		return nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"os/user"
@@ -71,11 +70,7 @@ func people(t *testing.T) (*kept.Memory, *accounts.Accounts, *audit.Trail) {
 	} {
 		a.ID, a.For, a.Action, a.Method, a.Path = "ask"+number(uint64(i+1)), []string{api.ApproveDelete}, "backup.delete", "POST", api.BackupPath("b1")+"/delete"
 		a.Role, a.Via, a.Address, a.Created, a.Expires = api.RoleAdmin, "session", "192.0.2.7", *before(time.Duration(3-i) * time.Hour), *before(-22 * time.Hour)
-		text, err := json.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Commit(t.Context(), kept.Put(approvals.Prefix+a.ID, text, 0)); err != nil {
+		if err := store.Commit(t.Context(), kept.Put(approvals.Prefix+a.ID, a, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,4 +155,39 @@ func TestRemote(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGoldenOfTokens runs the command lines of testdata/remote/*.txt, each for a daemon of its own that is asked over its port, by
+// a token of cat, an admin since before anything was asked, that approves. TOKEN is the id of another token.
+func TestGoldenOfTokens(t *testing.T) {
+	golden(t, "testdata/remote/*.txt", func(t *testing.T, typed string, args []string) result {
+		f := newFake()
+		store, who, trail := people(t)
+		early := accounts.New(accounts.Config{Store: store, Now: func() time.Time { return now().Add(-24 * time.Hour) }, Cost: accounts.Cost{Memory: 8, Passes: 1, Threads: 1}})
+		if _, err := early.AddUser(t.Context(), accounts.NewUser{Name: "cat", Role: api.RoleAdmin, Password: password}, "the first"); err != nil {
+			t.Fatal(err)
+		}
+		secret, _, err := early.AddToken(t.Context(), accounts.NewToken{Name: "own", User: "cat", Role: api.RoleAdmin, Approves: true}, "cat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := who.Tokens(t.Context(), "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, dir := secured(t, admin.Backend{Members: f, Backups: f, Keeping: f, Tasks: f, Approvals: second{api.ApproveDelete: time.Hour}, Watch: f.watch, Accounts: who, Trail: trail, Kept: store, Now: now})
+		file := filepath.Join(dir, "token")
+		if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range args {
+			for _, x := range tokens {
+				if args[i] == "TOKEN" && x.Name == "ci" {
+					args[i] = x.ID
+				}
+			}
+		}
+		r := run(t, "", typed, append(args, "--server", server, "--token-file", file, "--server-ca-file", filepath.Join(dir, "ca.pem"))...)
+		return result{secrets.ReplaceAllString(r.stdout, "DRAWN"), secrets.ReplaceAllString(r.stderr, "DRAWN"), r.exit}
+	})
 }

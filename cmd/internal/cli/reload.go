@@ -18,7 +18,8 @@ func (r *root) reloadCommand() *cobra.Command {
 		Use:   "reload",
 		Short: "Have the daemon read its configuration again",
 		Long: "Have the daemon of this machine read its configuration again, as SIGHUP does. It says which of the keys that have changed\n" +
-			"took effect, and which need a restart. A configuration that is not valid changes nothing, and exits 2.",
+			"took effect (log.level, and the section notify), and which need a restart. A configuration that is not valid changes\n" +
+			"nothing, and exits 2. Certificates and their keys are taken up by themselves.",
 		Args: arguments(0, 0),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

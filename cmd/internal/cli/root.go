@@ -120,12 +120,13 @@ func (r *root) command() *cobra.Command {
 	r.remoteFlags(cmd)
 	cmd.AddCommand(
 		r.initCommand(), r.certsCommand(), r.statusCommand(), r.doctorCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(), r.nodeCommand(), r.groupCommand(), r.ledgerCommand(), r.upgradeCommand(),
-		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.undoCommand(), r.verifyCommand(), r.scheduleCommand(), r.pruneCommand(), r.applyCommand(), r.exportCommand(), r.serverCommand(), r.databaseCommand(),
+		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.undoCommand(), r.verifyCommand(), r.scheduleCommand(), r.pruneCommand(), r.applyCommand(), r.exportCommand(), r.settingCommand(), r.serverCommand(), r.databaseCommand(),
 		r.componentCommand(), r.itemCommand(), r.eventCommand(), r.claimCommand(), r.cancelCommand(), r.storageCommand(), r.catalogCommand(), r.envCommand(), r.keyringCommand(), r.kitCommand(), r.globalsCommand(), r.runbookCommand(), r.usageCommand(), r.notifyCommand(), r.reloadCommand(), r.completionCommand(), r.manCommand(), r.versionCommand(),
 		r.userCommand(), r.tokenCommand(), r.auditCommand(), r.approvalCommand(),
 	)
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	finish(cmd)
+	r.offer(cmd)
 	return cmd
 }
 
@@ -133,6 +134,9 @@ func (r *root) command() *cobra.Command {
 func usage(called *cobra.Command, err error) error {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	message, _, _ := strings.Cut(lines[0], ": strconv.") // how a number was read is no news
+	if before, _, bad := strings.Cut(message, ": time: "); bad {
+		message = before + ": want a duration with its unit, such as 30s, 15m or 72h"
+	}
 	hint := "usage: " + called.UseLine()
 	if len(lines) > 1 { // a list of near commands follows
 		hint = "did you mean " + strings.TrimSpace(lines[len(lines)-1]) + "?"
@@ -173,10 +177,14 @@ func (r *root) report(err error) {
 
 // group is a command that only has others below it.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short}
+	cmd := &cobra.Command{Use: use, Short: short, SuggestionsMinimumDistance: 2}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("%s has no command %q", use, args[0]), Hint: "see fencepost " + use + " --help"}
+			e := &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("%s has no command %q", use, args[0]), Hint: "see fencepost " + use + " --help"}
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				e.Hint = "did you mean " + use + " " + near[0] + "?"
+			}
+			return e
 		}
 		return &api.Error{Code: api.CodeUsage, Message: use + " needs a command after it", Hint: "see fencepost " + use + " --help"}
 	}

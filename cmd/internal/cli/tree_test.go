@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -24,33 +23,25 @@ var once = []string{
 	"node replace", "node undrain",
 	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "runbook", "schedule disable", "schedule enable", "schedule run",
 	"storage add", "storage adopt", "storage auth", "storage check", "storage globals", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
-	"version", "audit", "apply", "export", "server look", "database forget", "token create", "token rm", "upgrade finalize", "user add", "user password", "user rm", "user set",
+	"version", "audit", "apply", "export", "server look", "setting ls", "setting rm", "setting set", "setting show", "database forget", "token create", "token rm", "upgrade finalize", "user add", "user password", "user rm", "user set",
 	"approval approve", "approval refuse", "backup manifest", "database test",
 }
 
 // noGolden are the commands whose JSON no golden file shows, each with why.
 var noGolden = map[string]string{
-	"version": "it names the Go that it was built with: TestVersion",
-	"doctor":  "it differs from machine to machine: TestDoctor", "completion": "a script for a shell", "man": "the paths that were written: TestManPages",
-	"certs rotate-ca": "keys are drawn: package offline", "node add": "of real files: package offline",
-	"kit check": "of real files: package offline and e2e", "kit make": "of real files: package offline and e2e", "kit open": "of real files: package offline and e2e",
 	"runbook":      "the pages are package runbook's",
 	"globals diff": "of a real server: e2e", "globals restore": "of a real server: e2e",
-	"storage auth":    "a conversation: storage_test.go",
-	"storage globals": "of a real storage: e2e", "storage restore": "of a real storage: e2e", "storage set": "of a real storage: storage_settle_test.go",
-	"approval approve": "as approval show: approval_test.go", "approval refuse": "as approval show",
-	"token rm": "as user rm, of an id that is drawn",
 }
 
 // shown are the command lines of all golden files.
 func shown(t *testing.T) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
-	places, placesErr := filepath.Glob("testdata/places/*.txt")
-	if err := errors.Join(err, placesErr); err != nil {
+	below, belowErr := filepath.Glob("testdata/*/*.txt") // places, remote, e2e; those in people are no command lines
+	if err := errors.Join(err, belowErr); err != nil {
 		t.Fatal(err)
 	}
-	files = append(files, places...)
+	files = append(files, below...)
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
@@ -196,6 +187,38 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// TestCompletionOfNames: a shell is offered what the daemon knows, by the word in the usage of a command, and nothing without a
+// daemon; each word of a usage is one that is known, or a new name, a file or a choice of the command's own.
+func TestCompletionOfNames(t *testing.T) {
+	socket := daemon(t, newFake())
+	for line, want := range map[string]string{
+		"restore ": "pg1.shop\n", "backup show ": "b1\tshop\n", "node drain ": "n1\n", "storage check ": "disk\n", "setting ls ": "heartbeat\n",
+		"setting set server ": "pg1\n", "server look ": "pg2\n", "user set ": "ann\n", "approval approve ": "ask2\tdelete backup", "schedule run ": "nightly\n",
+		"backup create shop --storage ": "disk\n", "component pause ": "backup\n", "cancel ": "t1\tcreate shop",
+	} {
+		got := run(t, socket, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		if got.exit != 0 || !strings.Contains(got.stdout, want) || !strings.Contains(got.stdout, "\n:4\n") {
+			t.Errorf("%s\n%s%s\nwant %q", line, got.stdout, got.stderr, want)
+		}
+	}
+	if got := run(t, "/nowhere/a.sock", "", "__complete", "restore", ""); got.exit != 0 || got.stdout != ":4\n" {
+		t.Errorf("without a daemon: %+v", got)
+	}
+	if got := run(t, socket, "", "__complete", "user", "add", ""); got.exit != 0 || got.stdout != ":4\n" {
+		t.Errorf("a new name: %+v", got)
+	}
+	own := []string{"FILE", "DIR", "KIT", "ITEM", "ID", "TYPE", "RUN", "RECEIVER", "KEY=VALUE", "begin", "sign", "finish", "bash", "zsh", "fish", "CLAIM", "EVENT", "KEY", "FINGERPRINT", "TEXT", "RUNBOOK"}
+	for _, cmd := range family((&root{}).command()) {
+		for at := range 3 {
+			for _, word := range wordsAt(cmd, at) {
+				if completed[word] == nil && !slices.Contains(own, word) {
+					t.Errorf("%s: %s is completed by nothing: add it to completed", cmd.CommandPath(), word)
+				}
+			}
+		}
+	}
+}
+
 // TestManPages: a page for each command, with its options, examples and exit codes, that no text in it can break.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
@@ -219,15 +242,5 @@ func TestManPages(t *testing.T) {
 	}
 	if got := run(t, "/nowhere", "", "man", filepath.Join(dir, "nowhere")); got.exit != 1 {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestVersion: what a bug report wants to know.
-func TestVersion(t *testing.T) {
-	got := run(t, "/nowhere", "", "version", "-o", "json")
-	for _, want := range []string{`"version": "v0.1"`, `"go": "` + runtime.Version(), `"system": "` + runtime.GOOS + "/" + runtime.GOARCH} {
-		if !strings.Contains(got.stdout, want) {
-			t.Errorf("no %s in %s", want, got.stdout)
-		}
 	}
 }
