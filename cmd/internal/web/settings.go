@@ -52,6 +52,7 @@ func (v *visit) settingsWith(show func(*settingsData)) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	d.Asked = nil // the form was taken
 	show(&d)
 	i := slices.IndexFunc(v.Views(), func(page View) bool { return page.Path == pathSettings })
 	return v.answers(v.Views()[i], d)

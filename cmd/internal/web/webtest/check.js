@@ -96,16 +96,16 @@
     wrong.push("the page is " + document.scrollingElement.scrollWidth + " wide in a window of " + innerWidth + ": " + widest.join(", "));
   }
 
-  // no word of a table is broken: one that is too long for its column is in a column that is too narrow
-  for (const cell of all("td, th")) {
+  // no word and no number is broken: one that is too long for its place is in a place that is too narrow
+  for (const cell of all("td, th, dd, dt, li, label, button, summary, .chip, .tile, .banner")) {
     if (!seen(cell)) continue;
     const words = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
     for (let n = words.nextNode(); n; n = words.nextNode()) {
-      for (const m of n.data.matchAll(/(?<![\w.:/-])[A-Za-z]{3,16}(?![\w.:/-])/g)) {
+      for (const m of n.data.matchAll(/(?<![\w.:/-])(?:[A-Za-z]{3,16}|\d{4,17})(?![\w.:/-])/g)) {
         const range = document.createRange();
         range.setStart(n, m.index);
         range.setEnd(n, m.index + m[0].length);
-        if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) wrong.push("a word is broken: " + m[0] + " in " + name(cell));
+        if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) wrong.push("it is broken over two lines: " + m[0] + " in " + name(cell));
       }
     }
   }
