@@ -1,0 +1,17 @@
+// # The clock of a node is wrong
+//
+// You see: the alarm "clock": it names the node, and by how much.
+//
+// It means: leases and fences do not use that clock; nobody loses work by it. Schedules of that node, ages and retention would be
+// wrong: as long as clocks disagree nothing is pruned.
+//
+// Do this, on the node:
+//
+//	n3$ timedatectl set-ntp true
+//	n3$ fencepost status --wait
+//	… n3 …
+//
+// Afterwards: the alarm goes when the clock is right again; pruning goes on by itself.
+//
+// Do not: stop the node for that.
+package runbook
