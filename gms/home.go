@@ -141,6 +141,23 @@ func (h *homeDir) remember(gf groupFile) error {
 
 func (h *homeDir) close() error { return h.lock.Close() }
 
+// lockFile takes the lock of a home, which ends with the process that has it, however that ends. Errors: ErrHomeInUse; that
+// this system has no such lock.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	held, err := tryLock(f)
+	if held {
+		err = withHint(fmt.Errorf("%w by another process", ErrHomeInUse), "stop the node that runs there, or give this one a home of its own")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // writeFile replaces a file so that after a crash it is either the old or the new one.
 func writeFile(path string, data []byte) error {
 	tmp := path + ".new"

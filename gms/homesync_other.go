@@ -1,0 +1,6 @@
+//go:build !unix
+
+package gms
+
+// syncDir does nothing: this system has no way to ask for it.
+func syncDir(string) error { return nil }
