@@ -144,7 +144,7 @@ func RetentionView(entries []ledger.Backup, used map[string]bool) []retention.Ba
 			at = b.Completed
 		}
 		out = append(out, retention.Backup{
-			ID: b.ID, AsOf: at, Good: true, Verified: !b.Verified.IsZero(), Suspect: len(b.Suspect) > 0, Accepted: b.Mark.Accepted,
+			ID: b.ID, AsOf: at, Good: true, Verified: !b.Verified.IsZero(), Partial: b.Info.Options.Partial() != "", Suspect: len(b.Suspect) > 0, Accepted: b.Mark.Accepted,
 			Pinned: b.Mark.Pinned, InUse: used[b.ID],
 		})
 	}

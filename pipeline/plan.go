@@ -268,7 +268,7 @@ func (p *Planner) backup(ctx context.Context, r RestoreRequest) (ledger.Backup, 
 				return b, nil
 			}
 		}
-		return list[0], &RequestError{Field: "database", Problem: fmt.Sprintf("every backup of %q is suspect", r.Database), Hint: "look at them, and name the one that you want"}
+		return list[0], &RequestError{Field: "database", Problem: fmt.Sprintf("every backup of %q is suspect, or holds chosen parts only", r.Database), Hint: "look at them, and name the one that you want"}
 	}
 	b, err := p.cfg.Ledger.Backup(ctx, r.Backup)
 	switch {

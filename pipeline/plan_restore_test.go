@@ -29,16 +29,20 @@ func TestNewestGood(t *testing.T) {
 		b.Mark.Accepted = accepted
 		return b
 	}
+	part := one("p", false, false)
+	part.Info.Options = source.DumpOptions{SchemaOnly: true}
 	for want, list := range map[string][]ledger.Backup{
 		"a":       {one("a", false, false), one("b", false, false)},
 		"b":       {one("a", true, false), one("b", false, false)},
 		"c":       {one("c", true, true), one("b", false, false)},
 		"suspect": {one("a", true, false)},
+		"w":       {part, one("w", false, false)},
+		"part":    {part},
 		"none":    nil,
 	} {
 		p := &Planner{cfg: PlannerConfig{Ledger: listing{backups: list}}}
 		b, err := p.backup(t.Context(), RestoreRequest{Database: "shop"})
-		if refused := want == "suspect" || want == "none"; (err != nil) != refused || !refused && b.ID != want {
+		if refused := want == "suspect" || want == "part" || want == "none"; (err != nil) != refused || !refused && b.ID != want {
 			t.Errorf("want %s, got %s, %v", want, b.ID, err)
 		}
 	}

@@ -15,7 +15,7 @@ const usualOf = 5
 // are compared. Pure.
 func Suspicions(b ledger.Backup, earlier []ledger.Backup) (why []string) {
 	like := slices.DeleteFunc(slices.Clone(earlier), func(x ledger.Backup) bool {
-		return x.ID == b.ID || !x.Good() || fmt.Sprint(x.Info.Options) != fmt.Sprint(b.Info.Options) || x.Info.Format != b.Info.Format
+		return x.ID == b.ID || !x.Sound() || fmt.Sprint(x.Info.Options) != fmt.Sprint(b.Info.Options) || x.Info.Format != b.Info.Format
 	})
 	if len(like) == 0 {
 		return nil

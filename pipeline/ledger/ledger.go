@@ -194,8 +194,12 @@ type Copy struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// Good tells whether b is complete and, as far as is known, whole: a suspect one only when it was accepted.
-func (b Backup) Good() bool {
+// Good tells whether b counts as a backup of its database: it is sound, and holds all of it.
+func (b Backup) Good() bool { return b.Sound() && b.Info.Options.Partial() == "" }
+
+// Sound tells whether b is complete and, as far as is known, what it claims to be: a suspect one only when it was accepted. It
+// may hold chosen parts only.
+func (b Backup) Sound() bool {
 	return b.State == BackupCompleted && (len(b.Suspect) == 0 || b.Mark.Accepted)
 }
 

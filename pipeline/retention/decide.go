@@ -13,6 +13,7 @@ type Backup struct {
 	ID       string
 	AsOf     time.Time // of its content, by the database's clock
 	Good     bool      // complete, and nothing found wrong with it
+	Partial  bool      // it holds chosen parts of the database: made on request, it takes no place of a whole one
 	Verified bool      // read back or restored, and found whole
 	Suspect  bool      // complete but odd: half the usual size, tables vanished, …
 	Accepted bool      // an operator has looked at a suspect one and wants it
@@ -21,7 +22,7 @@ type Backup struct {
 	InUse    bool      // being restored, verified or copied
 }
 
-func (b Backup) good() bool { return b.Good && (!b.Suspect || b.Accepted) }
+func (b Backup) good() bool { return b.Good && !b.Partial && (!b.Suspect || b.Accepted) }
 
 func (p Policy) counts(b Backup) bool { return b.good() && (b.Verified || p.Unverified) }
 
@@ -140,7 +141,7 @@ func (p *Plan) precheck(policy Policy, in Input, list []Backup) {
 		case b.AsOf.After(in.Now.Add(FutureTolerance)):
 			p.stop(FutureTime, "backup %s is of %s, which is in the future", b.ID, b.AsOf.Format(time.RFC3339))
 		}
-		if b.Good && b.Suspect && !b.Accepted {
+		if b.Good && b.Suspect && !b.Accepted && !b.Partial {
 			p.stop(SuspectBackup, "backup %s is suspect and nobody has accepted it", b.ID)
 		}
 		seen[b.ID] = true
@@ -203,6 +204,8 @@ func (j judge) byRules(b Backup) Decision {
 	keep := func(reason string, rules ...string) Decision { return Decision{b.ID, Keep, reason, rules} }
 	remove := func(reason string) Decision { return Decision{ID: b.ID, Action: Remove, Reason: reason} }
 	switch {
+	case b.Partial:
+		return keep("it holds chosen parts only: it stays until somebody deletes it")
 	case b.Good && b.Suspect && !b.Accepted:
 		return keep("suspect: it stays until somebody accepts or deletes it")
 	case j.newest.ID == "":

@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 
-// backups reads "id time flags" lines: g good, v verified, s suspect, a accepted, p pinned, l locked, u in use.
+// backups reads "id time flags" lines: g good, c chosen parts, v verified, s suspect, a accepted, p pinned, l locked, u in use.
 func backups(t *testing.T, text string) []Backup {
 	t.Helper()
 	var out []Backup
@@ -33,7 +33,7 @@ func backups(t *testing.T, text string) []Backup {
 		if has("l") {
 			locked = at.AddDate(1, 0, 0)
 		}
-		out = append(out, Backup{ID: f[0], AsOf: at, Good: has("g"), Verified: has("v"), Suspect: has("s"), Accepted: has("a"),
+		out = append(out, Backup{ID: f[0], AsOf: at, Good: has("g"), Partial: has("c"), Verified: has("v"), Suspect: has("s"), Accepted: has("a"),
 			Pinned: has("p"), Locked: locked, InUse: has("u")})
 	}
 	return out
@@ -108,6 +108,16 @@ func TestDecide(t *testing.T) {
 			c 2026-05-18T02:00 gvl
 			d 2026-05-17T02:00 gvu
 			e 2026-05-16T02:00`, "e"},
+		{"chosen parts take no place, and stay", Policy{Last: 2}, `
+			a 2026-05-20T02:00 gvc
+			b 2026-05-19T02:00
+			c 2026-05-18T02:00
+			d 2026-05-17T02:00
+			e 2026-05-16T02:00 gvc`, "d"},
+		{"suspect parts stop nothing", Policy{Last: 1}, `
+			a 2026-05-20T02:00 gsc
+			b 2026-05-19T02:00
+			c 2026-05-18T02:00`, "c"},
 		{"an accepted one counts", Policy{Last: 1}, `
 			a 2026-05-20T02:00 gvsa
 			b 2026-05-19T02:00`, "b"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // Formats of PartData.
@@ -43,6 +44,29 @@ type DumpOptions struct {
 
 // IsZero tells whether nothing special is asked for.
 func (o DumpOptions) IsZero() bool { return reflect.ValueOf(o).IsZero() }
+
+// Partial says in words which part of a database a dump with these options holds; empty: all that a restore needs. Such a backup
+// is never the good backup of its database, however young.
+func (o DumpOptions) Partial() string {
+	var parts []string
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			parts = append(parts, what+strings.Join(names, ", "))
+		}
+	}
+	add("only schemas ", o.Schemas)
+	add("only tables ", o.Tables)
+	add("without schemas ", o.ExcludeSchemas)
+	add("without tables ", o.ExcludeTables)
+	add("without the rows of ", o.ExcludeRows)
+	if o.SchemaOnly {
+		parts = append(parts, "without any rows")
+	}
+	if o.NoLargeObjects {
+		parts = append(parts, "without large objects")
+	}
+	return strings.Join(parts, "; ")
+}
 
 // A Chooser is a Source whose dumps can be told what to hold.
 type Chooser interface {

@@ -207,9 +207,10 @@ type Backup struct {
 	State       string     `json:"state"` // creating, completed, deleting, gone
 	Token       uint64     `json:"token"` // of the attempt whose objects count
 	AsOf        *time.Time `json:"as_of,omitempty"`
-	RawBytes    int64      `json:"raw_bytes"`    // before the processors
-	StoredBytes int64      `json:"stored_bytes"` // of one copy, after them
-	SHA256      string     `json:"sha256"`       // of the archive before the processors
+	RawBytes    int64      `json:"raw_bytes"`         // before the processors
+	StoredBytes int64      `json:"stored_bytes"`      // of one copy, after them
+	SHA256      string     `json:"sha256"`            // of the archive before the processors
+	Partial     string     `json:"partial,omitempty"` // which part of the database it holds, in words; "": all of it
 	Storages    []Copy     `json:"storages"`
 	Created     time.Time  `json:"created"`
 	Completed   *time.Time `json:"completed,omitempty"`

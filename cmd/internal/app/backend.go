@@ -289,7 +289,7 @@ func backupOf(b ledger.Backup) api.Backup {
 		ID: b.ID, Database: b.Database, State: string(b.State), Token: b.Token, AsOf: optional(b.AsOf), RawBytes: b.RawBytes, SHA256: b.SHA256,
 		Created: b.Created, Completed: optional(b.Completed), Storages: []api.Copy{}, Verified: optional(b.Verified),
 		Suspect: slices.Concat([]string{}, b.Suspect), Pinned: b.Mark.Pinned, Accepted: b.Mark.Accepted, Note: b.Mark.Note, MarkedBy: b.Mark.By,
-		Globals: globalsOf(b.Info.Globals),
+		Partial: b.Info.Options.Partial(), Globals: globalsOf(b.Info.Globals),
 	}
 	for _, c := range b.Copies {
 		out.Storages = append(out.Storages, api.Copy{Storage: c.Storage, State: c.State, Bytes: c.Bytes, Error: c.Error})

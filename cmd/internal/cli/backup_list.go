@@ -34,10 +34,21 @@ func (b backupsOutput) text(w io.Writer, now time.Time) {
 	t := table{heading: []string{"BACKUP", "DATABASE", "STATE", "AS OF", "SIZE", "STORED", "STORAGES", "TOOK"}, none: "no backups"}
 	for _, x := range b {
 		t.rows = append(t.rows, []string{
-			x.ID, x.Database, x.State, ago(x.AsOf, now), sizeOf(x.RawBytes), sizeOf(x.StoredBytes), copies(x), took(x),
+			x.ID, x.Database, stateOf(x), ago(x.AsOf, now), sizeOf(x.RawBytes), sizeOf(x.StoredBytes), copies(x), took(x),
 		})
 	}
 	t.write(w)
+}
+
+// stateOf says beside its state why a backup does not count as one of its database.
+func stateOf(b api.Backup) string {
+	switch {
+	case len(b.Suspect) > 0 && !b.Accepted:
+		return b.State + " (suspect)"
+	case b.Partial != "":
+		return b.State + " (partial)"
+	}
+	return b.State
 }
 
 // copies names the storages; one without a good copy has its state behind it.

@@ -25,6 +25,7 @@ func (b backupOutput) text(w io.Writer, now time.Time) {
 	f.add("state", x.State)
 	f.add("token", number(x.Token))
 	f.add("as of", ago(x.AsOf, now))
+	f.add("holds", x.Partial)
 	f.add("size", sizeOf(x.RawBytes))
 	f.add("sha256", x.SHA256)
 	f.add("created", ago(&x.Created, now))

@@ -220,6 +220,7 @@ func (p planOutput) text(w io.Writer, now time.Time) {
 	f.add("size", size(p.Backup.RawBytes)+", "+size(p.Backup.StoredBytes)+" to read from storage "+p.Storage)
 	f.add("verified", verified(p.Backup, now))
 	f.add("suspect", strings.Join(p.Backup.Suspect, "; "))
+	f.add("holds", p.Backup.Partial)
 	f.add("leaves out", strings.Join(p.Leaves, "; "))
 	f.add("into", "database "+p.Target+on(p.RestorePlan))
 	f.add("replaces", p.replaces())

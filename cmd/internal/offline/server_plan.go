@@ -127,7 +127,7 @@ func newestBy(list []ledger.Backup, asOf time.Time) (best ledger.Backup, why str
 	first, bad := time.Time{}, 0
 	for _, b := range list {
 		switch {
-		case !b.Good() || partial(b.Info.Options):
+		case !b.Good():
 			bad++
 		case b.AsOf.After(asOf):
 			if first.IsZero() || b.AsOf.Before(first) {
@@ -144,11 +144,6 @@ func newestBy(list []ledger.Backup, asOf time.Time) (best ledger.Backup, why str
 		return best, "its first backup is as of " + first.UTC().Format(time.RFC3339)
 	}
 	return best, fmt.Sprintf("none of its %d backups is a good one of the whole database", bad)
-}
-
-// partial tells whether a dump holds less than its database.
-func partial(o source.DumpOptions) bool {
-	return o.SchemaOnly || o.NoLargeObjects || len(o.Schemas)+len(o.Tables)+len(o.ExcludeSchemas)+len(o.ExcludeTables)+len(o.ExcludeRows) > 0
 }
 
 func hasGlobals(b ledger.Backup) bool {

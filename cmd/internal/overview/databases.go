@@ -10,11 +10,11 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/api"
 )
 
-// Good tells whether b counts as a backup of its database: complete, not suspect or accepted although it is, and with a
-// copy that is there.
+// Good tells whether b counts as a backup of its database: complete, all of it, not suspect or accepted although it is, and with
+// a copy that is there.
 func Good(b api.Backup) bool {
 	present := slices.ContainsFunc(b.Storages, func(c api.Copy) bool { return c.State == "present" })
-	return b.State == "completed" && present && (len(b.Suspect) == 0 || b.Accepted)
+	return b.State == "completed" && b.Partial == "" && present && (len(b.Suspect) == 0 || b.Accepted)
 }
 
 // SnapshotOf is the moment whose data b holds.

@@ -184,6 +184,7 @@ func TestGood(t *testing.T) {
 		"being deleted":      {func(b *api.Backup) { b.State = "deleting" }, false},
 		"suspect":            {func(b *api.Backup) { b.Suspect = []string{"x"} }, false},
 		"suspect, accepted":  {func(b *api.Backup) { b.Suspect, b.Accepted = []string{"x"}, true }, true},
+		"chosen parts":       {func(b *api.Backup) { b.Partial = "only tables x" }, false},
 		"no copy is present": {func(b *api.Backup) { b.Storages[0].State = "corrupt" }, false},
 	} {
 		if got := Good(*shelf("b", 0, test.change)); got != test.want {
