@@ -116,8 +116,15 @@ const (
 	hintDepends    = "drop what was made since the backup, or restore into a new database"
 	hintChosen     = "upper and lower case count, and a table is named without its schema, which is chosen beside it"
 	hintLocks      = "raise max_locks_per_transaction and restart the server"
+	hintConflict   = "set hot_standby_feedback = on or a larger max_standby_streaming_delay on the standby, or dump the primary"
+	hintCancelled  = "somebody has cancelled it, or a time-out that is set for the role on the server; try again"
 	hintNoDatabase = "check the name of the database in the settings"
 )
+
+// errEnded marks the errors of programs whose sessions the server has ended.
+var errEnded = errors.New("session was ended by the server")
+
+const conflicted = "replay on the standby cancelled the dump: "
 
 // explainCode says what an SQLSTATE means for a backup.
 func explainCode(code, message string) problem {
@@ -135,6 +142,10 @@ func explainCode(code, message string) problem {
 		return problem{"the server's disk is full: " + said, hintDisk, nil}
 	case code == "53300", strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"):
 		return problem{"the server refuses connections just now: " + said, "try again later", []error{source.ErrUnavailable}}
+	case code == "40001" && strings.Contains(message, "conflict with recovery"):
+		return problem{conflicted + said, hintConflict, []error{source.ErrUnavailable}}
+	case code == "57014":
+		return problem{"the server cancelled a statement: " + said, hintCancelled, nil}
 	case code == "42704":
 		return problem{"something that is needed does not exist: " + said, hintRoles, nil}
 	case code == "55006":
@@ -162,8 +173,10 @@ func explainOutput(program, output, status string) problem {
 		return problem{"the server refuses the password", hintPassword, incomplete}
 	case has("permission denied", "row-level security", "must be owner", "must be superuser", "must be member"):
 		return problem{"the role lacks a right: " + lastError(output), hintRights, incomplete}
+	case has("due to conflict with recovery"): // first: it may end the statement, or the session too
+		return problem{conflicted + lastError(output), hintConflict, append(incomplete, source.ErrUnavailable)}
 	case has("terminating connection", "server closed the connection", "the database system is", "could not receive data from server", "no connection to the server"):
-		return problem{"the server ended the session of " + program + ": " + lastError(output), hintLost, incomplete}
+		return problem{"the server ended the session of " + program + ": " + lastError(output), hintLost, append(incomplete, errEnded)}
 	case has("role \"") && has("does not exist"):
 		return problem{"a role is missing: " + lastError(output), hintRoles, incomplete}
 	case has("backslash commands are restricted", `\unrestrict: wrong key`):
@@ -176,9 +189,6 @@ func explainOutput(program, output, status string) problem {
 		return problem{"the backup holds nothing of that name: " + lastError(output), hintChosen, incomplete}
 	case has("could not open extension control file", "is not available"):
 		return problem{"an extension is missing: " + lastError(output), hintExtension, incomplete}
-	case has("due to conflict with recovery"):
-		return problem{"replay on the standby cancelled the dump: " + lastError(output), "set hot_standby_feedback = on or a larger max_standby_streaming_delay on the standby, or dump the primary",
-			append(incomplete, source.ErrUnavailable)}
 	case has("due to statement timeout", "due to lock timeout") && has("LOCK TABLE"):
 		return problem{"somebody has waited for this dump to change a table, and was in its way: " + lastError(output), "dump when nobody changes tables, or without jobs",
 			append(incomplete, source.ErrUnavailable)}
@@ -197,11 +207,15 @@ func isError(line string) bool {
 	return strings.Contains(line, "error:") || strings.Contains(line, "ERROR:  ") || strings.Contains(line, "FATAL:  ")
 }
 
-// lastError returns the last line that a client program marked as error, else its last line.
+// lastError returns the last line that a client program marked as error, else its last line. That a worker of pg_restore is
+// gone is no error of its own: what that worker said before is.
 func lastError(output string) string {
 	var last string
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
+		if isError(last) && strings.Contains(line, "a worker process died unexpectedly") {
+			continue
+		}
 		if isError(line) || last == "" || !isError(last) {
 			if line != "" {
 				last = line

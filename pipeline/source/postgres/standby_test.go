@@ -123,7 +123,7 @@ func TestRecoveryConflict(t *testing.T) {
 	if err := pgtest.Sample(t.Context(), dsn, 4<<20); err != nil {
 		t.Fatal(err)
 	}
-	standby := pgtest.NewStandby(t, primary, pgtest.Options{Settings: map[string]string{"max_standby_streaming_delay": "0", "hot_standby_feedback": "off"}})
+	standby := pgtest.NewStandby(t, primary, pgtest.Options{Settings: map[string]string{"max_standby_streaming_delay": "3s", "hot_standby_feedback": "off"}})
 	catchUp(t, primary, standby)
 	s := newSource(t, Config{DSN: dsn})
 	s = newSource(t, Config{DSN: standby.DSN(s.Database())})
@@ -139,16 +139,19 @@ func TestRecoveryConflict(t *testing.T) {
 	}()
 	<-reached
 	primary.Exec(t, s.Database(), `DROP TABLE events CASCADE`)
-	// The dump's backend is told at once, and ends when it does not wait for us to read.
-	await(t, "replay to meet the dump", func() bool {
+	dropped := primary.Text(t, "postgres", `SELECT pg_current_wal_lsn()`)
+	// Replay waits for the lock, until its patience ends: then it has told the dump's backend, which ends when it does not wait for
+	// us to read.
+	startup := func(what string) bool {
 		return standby.Text(t, "postgres", `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event_type = 'Lock')
-			OR (SELECT sum(confl_lock + confl_snapshot) > 0 FROM pg_stat_database_conflicts)`) == "true"
-	})
+			AND pg_last_wal_replay_lsn() < $1::pg_lsn`, dropped) == what
+	}
+	await(t, "replay to meet the dump", func() bool { return startup("true") })
+	await(t, "replay to lose its patience", func() bool { return startup("false") })
 	close(goOn)
 	err = <-failed
-	fails(t, err, "", source.ErrIncomplete)
+	fails(t, err, "replay on the standby", source.ErrIncomplete, source.ErrUnavailable) // it is tried again
 	hasHint(t, err)
-	t.Log(err)
 }
 
 // pausing is a writer that stops once, until it may go on.

@@ -160,6 +160,10 @@ func (s *Source) judge(ctx context.Context, child *child, p product, seen *witne
 // afterFailure ends what the program may have left on the server: a query that waits for a lock does not notice that its
 // client was killed. When the server cannot be reached for that, the error says so too.
 func (d *dump) afterFailure(ctx context.Context, err error) error {
+	// A session that waits for us to read is ended without a word.
+	if d.info.Standby != nil && errors.Is(err, errEnded) {
+		err = fmt.Errorf("%w: replay on the standby may have cancelled the dump (%w)", err, source.ErrUnavailable)
+	}
 	clean, cancel := detached(ctx)
 	defer cancel()
 	if left := d.endStreams(clean); left != nil {
