@@ -27,7 +27,7 @@ func alarmsKey(node string) gms.Key {
 	return gms.Key{Component: alarmsComponent, Member: node, Key: "local"}
 }
 
-// tellAlarms keeps what the others know of this node's own alarms up to date, and on the leader since when backups are
+// tellAlarms keeps what the others know of this node's own alarms up to date, and, where this node acts for the group, since when backups are
 // expected. It ends with ctx.
 func (a *App) tellAlarms(ctx context.Context) {
 	ticker := time.NewTicker(tellAlarmsEvery)
@@ -48,7 +48,7 @@ func (a *App) tellAlarms(ctx context.Context) {
 		case err != nil && ctx.Err() == nil:
 			a.log.Debug("app: own alarms were not told to the others; it is tried again", "error", err)
 		}
-		if a.group.Leader() != a.cfg.Node || !a.clock.Settled() {
+		if !a.speaks() || !a.clock.Settled() {
 			continue
 		}
 		if err := a.expectFrom(ctx); err != nil && ctx.Err() == nil {

@@ -183,13 +183,10 @@ func (a *App) member(node string) (gms.MemberDetail, bool) { return a.group.Memb
 // successor is the voter that shall lead in a node's place; empty when nobody else can: a drained node leads on rather than
 // that two of them ask each other for ever.
 func (a *App) successor(of string) string {
-	for _, m := range a.group.Members() {
-		_, _, drained := a.drainOf(m.Node)
-		if m.Voter && m.Node != of && !m.Suspected && !drained && len(m.Details[stoppingDetail]) == 0 {
-			return m.Node
-		}
-	}
-	return ""
+	return successorAmong(a.group.Members(), of, func(node string) bool {
+		_, _, drained := a.drainOf(node)
+		return drained
+	})
 }
 
 // handOver asks a voter to lead. One that does not win is asked again.

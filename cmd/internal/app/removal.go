@@ -13,11 +13,11 @@ import (
 	"github.com/fencepost/fencepost/signals"
 )
 
-// A node is removed by its drain, with the word that it leaves: once it is idle it stops by itself, and then the leader has
-// it forgotten. Each step is done by whoever can, as long as the wish stands: it outlives the one who asked, and every
+// A node is removed by its drain, with the word that it leaves: once it is idle it stops by itself, and then whoever
+// acts for the group has it forgotten. Each step is done by whoever can, as long as the wish stands: it outlives the one who asked, and every
 // leader; to have the node work again takes the wish back, until it has left.
 
-// removeLook is how often the leader looks whether somebody who is removed has gone.
+// removeLook is how often whoever acts for the group looks whether somebody who is removed has gone.
 const removeLook = time.Second
 
 // Removal implements admin.Drains.
@@ -171,7 +171,7 @@ func (a *App) missable() bool {
 	return !own || others > voters/2
 }
 
-// forgetRemoved has the leader forget nodes that have left for good, until ctx ends.
+// forgetRemoved has whoever acts for the group forget nodes that have left for good, until ctx ends.
 func (a *App) forgetRemoved(ctx context.Context) {
 	ticker := time.NewTicker(removeLook)
 	defer ticker.Stop()
@@ -181,7 +181,7 @@ func (a *App) forgetRemoved(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if a.group.Leader() != a.cfg.Node {
+		if !a.speaks() {
 			continue
 		}
 		for _, e := range a.group.Cache().ListLocal(drainComponent, "", "") {
