@@ -206,14 +206,14 @@ const (
 
 // Recovery is how a dead member's work is taken over.
 type Recovery struct {
-	// Selector orders the candidates: rendezvous spreads a dead node's components, successor is the next in join order.
-	// Default rendezvous.
+	// Selector orders the candidates: rendezvous spreads a dead node's components, successor is the next in join order. What
+	// the group was formed with counts. Default rendezvous.
 	Selector Selector `yaml:"selector"`
 	// FenceTTL is how long a recoverer may be silent before the next one is appointed, 1s
 	// to 1h. Default 30s.
 	FenceTTL time.Duration `yaml:"fence_ttl"`
-	// MaxAttempts is how often one recoverer tries before the next one does, 1 to 100.
-	// Default 3.
+	// MaxAttempts is how often one recoverer tries before the next one does, 1 to 100; at least one more than
+	// backup.max_attempts counts. Like selector it is the group's, as it was formed with. Default 3.
 	MaxAttempts int `yaml:"max_attempts"`
 }
 

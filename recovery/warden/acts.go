@@ -153,7 +153,7 @@ func (w *Warden) endAll(ctx context.Context, left remains) error {
 }
 
 func (w *Warden) announce(what What) {
-	if w.cfg.Announcer == nil {
+	if w.cfg.Announcer == nil || what == Quiesced && !findsRemains {
 		return
 	}
 	if what == Died { // the volatile part goes before the second obituary

@@ -72,5 +72,6 @@
 //   - That a process which left the node's session, dropped the mark and whose parent ended is found by a warden that is not
 //     Sole, or by one that came after the death of the warden before.
 //   - Other systems than Linux have no subreaper, no sessions, no marks and no pidfds here: what is left of a run is not
-//     searched for (a drain still waits for the seats), a living node is not adopted, SIGQUIT is a kill, Tied is ignored.
+//     searched for (a drain still waits for the seats) and "quiesced" is never said, so that a recovery with exclusion by lease waits
+//     for the lease to run out; a living node is not adopted, SIGQUIT is a kill, Tied is ignored.
 package warden

@@ -99,6 +99,9 @@ func inherit() error {
 	return nil
 }
 
+// findsRemains: it is known when nothing of a run is left.
+const findsRemains = true
+
 // remains are the processes that are left of a run.
 type remains struct {
 	run  string

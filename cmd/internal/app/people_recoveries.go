@@ -210,6 +210,9 @@ func (p people) RaiseFence(ctx context.Context, want api.FenceName) (api.Fence, 
 	if !slices.ContainsFunc(g.View().Members, func(m signals.Member) bool { return m.Node == want.Node }) {
 		return api.Fence{}, &api.Error{Code: api.CodeNotFound, Message: "node " + want.Node + " is not in the view", Hint: "only a living node is maintained; see fencepost members"}
 	}
+	if !slices.ContainsFunc(g.View().Members, func(m signals.Member) bool { return slices.Contains(m.Components, want.Component) }) {
+		return api.Fence{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no member has a component %q", want.Component), Hint: "see fencepost components"}
+	}
 	token, err := g.RaiseFence(ctx, want.Component, want.Node)
 	if errors.Is(err, gms.ErrBusy) {
 		return api.Fence{}, &api.Error{Code: api.CodeBusy, Message: err.Error(), Hint: "fencepost fences shows who raised it"}
