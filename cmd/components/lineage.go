@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fencepost/fencepost/cmd/internal/kept"
 	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/gms/protocol"
 	"github.com/fencepost/fencepost/pipeline/ledger"
 )
 
@@ -77,10 +77,13 @@ func lineageOf(e gms.Entry, err error) (l Lineage, version uint64, _ error) {
 // there; other errors as of gms.Cache.Commit.
 func WriteLineage(ctx context.Context, g *gms.Group, l Lineage, version uint64) error {
 	l.Format = lineageFormat
-	c := kept.Put(lineageKey().Key, l, version)
-	_, err := g.Cache().Commit(ctx, gms.Txn{
+	value, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("write which ledger the group uses: %w", err)
+	}
+	_, err = g.Cache().Commit(ctx, gms.Txn{
 		Conditions: []gms.Condition{gms.VersionIs(lineageKey(), version)},
-		Puts:       []gms.Put{{Key: lineageKey(), Value: c.Value, Protocol: c.Protocol}},
+		Puts:       []gms.Put{{Key: lineageKey(), Value: value, Protocol: protocol.Needs(l)}},
 	})
 	if err != nil {
 		return fmt.Errorf("write which ledger the group uses: %w", err)

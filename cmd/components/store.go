@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fencepost/fencepost/cmd/internal/kept"
 	"github.com/fencepost/fencepost/gms"
+	"github.com/fencepost/fencepost/gms/protocol"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
 )
 
@@ -101,7 +101,7 @@ func (s cacheStore) commit(ctx context.Context, t embedded.Txn, version uint64) 
 		txn.Conditions = append(txn.Conditions, condition)
 	}
 	for _, p := range t.Puts {
-		txn.Puts = append(txn.Puts, gms.Put{Key: ledgerKey(p.Key), Value: p.Value, Protocol: kept.Needs(p.Row)})
+		txn.Puts = append(txn.Puts, gms.Put{Key: ledgerKey(p.Key), Value: p.Value, Protocol: protocol.Needs(p.Row)})
 	}
 	for _, k := range t.Deletes {
 		txn.Deletes = append(txn.Deletes, ledgerKey(k))

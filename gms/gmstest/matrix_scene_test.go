@@ -131,13 +131,17 @@ func (x *scene) recoverer() string {
 	return ""
 }
 
-// witness is a node whose lease holds: what it knows is not old.
+// witness is a node whose lease holds: what it knows is not old. While the new leader is heard by nobody yet, there may be none
+// for a moment.
 func (x *scene) witness() *Node {
 	x.t.Helper()
-	for _, n := range x.w.Living() {
-		if n.Standing() {
-			return n
+	for range 500 {
+		for _, n := range x.w.Living() {
+			if n.Standing() {
+				return n
+			}
 		}
+		Advance(10 * time.Millisecond)
 	}
 	x.t.Fatal("nobody stands")
 	return nil

@@ -23,7 +23,7 @@ import (
 // library are the packages that host apps import: what they export is listed (testdata/api), documented to the last field,
 // and shows no type of a foreign module.
 var library = []string{
-	"signals", "gms", "gms/certs", "gms/gmstest", "recovery", "recovery/home", "recovery/warden", "pipeline/component", "cmd/components",
+	"signals", "gms", "gms/certs", "gms/protocol", "gms/gmstest", "recovery", "recovery/home", "recovery/warden", "pipeline/component", "cmd/components",
 }
 
 // checked is one package of the library, parsed with its comments and type-checked.

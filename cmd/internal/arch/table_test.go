@@ -25,6 +25,7 @@ var rows = []row{
 	{pkg: "gms/internal/seam", may: []string{"gms/internal/consensus", "gms/internal/state"}},
 	// Certificates: what makes them, what a name in one looks like, and who believes them; imports nothing of ours.
 	{pkg: "gms/certs"},
+	{pkg: "gms/protocol"}, // what records of the state cache need, for whoever keeps some
 	{pkg: "gms", may: []string{"signals", "gms/certs", "gms/internal/*"}},
 	{pkg: "gms/gmstest", may: []string{"gms", "gms/certs", "gms/internal/*", "signals"}},
 
@@ -70,7 +71,7 @@ var rows = []row{
 	}},
 
 	// The seam between the halves that host apps use too: what they import of cmd, and the only thing.
-	{pkg: "cmd/components", may: []string{"signals", "gms", "recovery", "pipeline/component", "pipeline/ledger", "pipeline/ledger/embedded", "cmd/internal/kept"}},
+	{pkg: "cmd/components", may: []string{"signals", "gms", "recovery", "pipeline/component", "pipeline/ledger", "pipeline/ledger/embedded", "gms/protocol"}},
 
 	{pkg: "configs"},
 
@@ -81,7 +82,7 @@ var rows = []row{
 	{pkg: "cmd/internal/notify", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/offline", may: []string{"configs", "gms/certs", "recovery/home", "pipeline/..."}},
 	// What the group keeps beside backups, and what is made of it: who may do what, and who did.
-	{pkg: "cmd/internal/kept"},
+	{pkg: "cmd/internal/kept", may: []string{"gms/protocol"}},
 	{pkg: "cmd/internal/accounts", may: []string{"cmd/internal/api", "cmd/internal/kept"}},
 	{pkg: "cmd/internal/audit", may: []string{"cmd/internal/api", "cmd/internal/kept"}},
 	// What the group keeps of how it works: which settings there are, and what was found by them.
@@ -97,7 +98,7 @@ var rows = []row{
 	{
 		pkg: "cmd/internal/app",
 		may: []string{
-			"signals", "gms", "gms/certs", "recovery/...", "pipeline/...", "configs",
+			"signals", "gms", "gms/certs", "gms/protocol", "recovery/...", "pipeline/...", "configs",
 			"cmd/components", "cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview", "cmd/internal/metrics", "cmd/internal/notify",
 			"cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit", "cmd/internal/approvals", "cmd/internal/settings",
 		},

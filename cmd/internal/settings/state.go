@@ -32,7 +32,7 @@ type one struct {
 	kind string // that its key says
 }
 
-// Needs is what the setting needs by what it says; see kept.Needs.
+// Needs is what the setting needs by what it says; see protocol.Needs.
 func (o one) Needs() uint32 { return configs.Object{Kind: o.kind, Spec: o.Spec}.Protocol() }
 
 // head is the record of them all.
