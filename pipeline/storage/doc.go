@@ -28,8 +28,9 @@
 // # Invariants
 //
 //   - A name is what [ValidName] accepts, in every storage, whatever its own system would allow. Names whose first
-//     element begins with "_fencepost" belong to this package: only the owner object can be reached, and no listing
-//     shows any of them.
+//     element begins with "_fencepost" belong to this package: only the owner object and what lies in [GroupFolder] can
+//     be reached, and no listing shows any of them but that of GroupFolder itself. An owner that is not the group's own
+//     keeps it from that folder as from everything else.
 //   - A name is an object or a folder of others, never both (a file system cannot do more).
 //   - A listing is whole or ends with an error. Whatever is not there is [ErrNotFound] only when the storage itself is
 //     known to be there.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,15 +15,22 @@ const (
 	MaxElement = 200
 	// Reserved begins the first element of names that belong to this package and to implementations, in any case.
 	Reserved = "_fencepost"
-	// OwnerName is the name of the owner object, the only reserved name that can be put, read or deleted.
+	// OwnerName is the name of the owner object, which can be put, read and deleted, and is never listed.
 	OwnerName = Reserved + "/owner.json"
+	// GroupFolder is where a group keeps what it needs to be made anew. What lies directly in it can be put, read and
+	// deleted, and is listed when this very folder is asked for, and never otherwise.
+	GroupFolder = Reserved + "/group"
 )
 
+// groupName is what the names in GroupFolder look like, case and length alike everywhere.
+var groupName = regexp.MustCompile(`^` + GroupFolder + `/[a-z0-9][a-z0-9-]{0,62}$`)
+
 // ValidName checks the name of an object: UTF-8, relative, elements separated by single slashes, none of them empty, "."
-// or "..", without control characters and backslashes, at most MaxElement and MaxName bytes, and not reserved (OwnerName
-// excepted). The error is ErrPermanent and quotes the name. Implementations call it first in every method.
+// or "..", without control characters and backslashes, at most MaxElement and MaxName bytes, and not reserved (OwnerName and
+// names in GroupFolder excepted: 1 to 63 of a-z, 0-9, "-"). The error is ErrPermanent and quotes the name. Implementations
+// call it first in every method.
 func ValidName(name string) error {
-	if name == OwnerName {
+	if name == OwnerName || groupName.MatchString(name) {
 		return nil
 	}
 	if reason := badName(name); reason != "" {
@@ -31,9 +39,9 @@ func ValidName(name string) error {
 	return nil
 }
 
-// ValidPrefix checks the prefix of a listing: empty, or what ValidName accepts, the reserved names excepted.
+// ValidPrefix checks the prefix of a listing: empty, GroupFolder, or what ValidName accepts, the reserved names excepted.
 func ValidPrefix(prefix string) error {
-	if prefix == "" {
+	if prefix == "" || prefix == GroupFolder {
 		return nil
 	}
 	if reason := badName(prefix); reason != "" {
@@ -42,7 +50,16 @@ func ValidPrefix(prefix string) error {
 	return nil
 }
 
-// Below tells whether a listing of prefix shows name.
+// Shows tells whether a listing of prefix shows what lies under name in an implementation: a name that is valid, below the
+// prefix, and reserved only if it was asked for.
+func Shows(prefix, name string) bool {
+	if ValidName(name) != nil || IsReserved(name) && prefix != GroupFolder {
+		return false
+	}
+	return Below(prefix, name)
+}
+
+// Below tells whether name is prefix, or lies below it.
 func Below(prefix, name string) bool {
 	if rest, ok := strings.CutPrefix(name, prefix); ok {
 		return prefix == "" || rest == "" || rest[0] == '/'

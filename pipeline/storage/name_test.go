@@ -12,7 +12,7 @@ func TestValidName(t *testing.T) {
 	long, tooLong := strings.Repeat("e", storage.MaxElement), strings.Repeat("e", storage.MaxElement+1)
 	for _, name := range []string{
 		"a", "a/b/c", "app-20260101/17/manifest.json", "Größe", "with space", " ", "..a", "a..", "...", "100%25", "%2e%2e", "C:x",
-		storage.OwnerName, "fencepost/x", "a/_fencepost/b", long, long + "/" + long + "/" + long + "/" + long,
+		storage.OwnerName, storage.GroupFolder + "/00042", storage.GroupFolder + "/a-1", "fencepost/x", "a/_fencepost/b", long, long + "/" + long + "/" + long + "/" + long,
 	} {
 		if err := storage.ValidName(name); err != nil {
 			t.Errorf("%v", err)
@@ -41,6 +41,12 @@ func TestValidName(t *testing.T) {
 		"_FENCEPOST/owner.json":             "reserved",
 		"_fencepost_too":                    "reserved",
 		storage.OwnerName + "/below":        "reserved",
+		storage.GroupFolder:                 "reserved",
+		storage.GroupFolder + "/A":          "reserved",
+		storage.GroupFolder + "/a.b":        "reserved",
+		storage.GroupFolder + "/a/b":        "reserved",
+		storage.GroupFolder + "/..":         "reserved",
+		storage.GroupFolder + "x/a":         "reserved",
 		"_fencepost/../" + "_fencepost/tmp": "reserved",
 	} {
 		err := storage.ValidName(name)
@@ -51,14 +57,29 @@ func TestValidName(t *testing.T) {
 }
 
 func TestValidPrefix(t *testing.T) {
-	for _, prefix := range []string{"", "a", "a/b"} {
+	for _, prefix := range []string{"", "a", "a/b", storage.GroupFolder} {
 		if err := storage.ValidPrefix(prefix); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, prefix := range []string{"a/", "/", "..", "_fencepost", storage.OwnerName} {
+	for _, prefix := range []string{"a/", "/", "..", "_fencepost", storage.OwnerName, storage.GroupFolder + "/a", storage.GroupFolder + "x"} {
 		if err := storage.ValidPrefix(prefix); !errors.Is(err, storage.ErrPermanent) {
 			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}
+
+func TestShows(t *testing.T) {
+	const state = storage.GroupFolder + "/7"
+	for _, c := range []struct {
+		prefix, name string
+		want         bool
+	}{
+		{"", "a", true}, {"a", "a/b", true}, {"a", "b", false}, {"", "a//b", false}, {"", state, false}, {storage.GroupFolder, state, true},
+		{storage.GroupFolder, storage.OwnerName, false}, {storage.GroupFolder, "a", false}, {storage.GroupFolder, storage.GroupFolder + "/tmp/x", false},
+	} {
+		if got := storage.Shows(c.prefix, c.name); got != c.want {
+			t.Errorf("Shows(%q, %q) = %v", c.prefix, c.name, got)
 		}
 	}
 }

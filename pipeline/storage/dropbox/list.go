@@ -47,7 +47,7 @@ func (s *Storage) below(ctx context.Context, prefix string) ([]storage.Info, err
 	err := s.walk(ctx, s.folder(prefix), func(path string, m *files.FileMetadata) bool {
 		name, ok := s.name(path)
 		switch {
-		case !ok || storage.ValidName(name) != nil || storage.IsReserved(name):
+		case !ok || !storage.Shows(prefix, name):
 		case m == nil: // deleted meanwhile
 			delete(found, name)
 		default:

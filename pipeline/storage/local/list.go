@@ -15,7 +15,7 @@ import (
 // List implements storage.Storage.
 func (s *Storage) List(ctx context.Context, prefix string) iter.Seq2[storage.Info, error] {
 	return func(yield func(storage.Info, error) bool) {
-		w := &walk{s: s, ctx: ctx, yield: yield}
+		w := &walk{s: s, ctx: ctx, prefix: prefix, yield: yield}
 		if err := w.start(prefix); err != nil && !w.stopped {
 			yield(storage.Info{}, fmt.Errorf("list %q: %w", prefix, err))
 		}
@@ -26,6 +26,7 @@ func (s *Storage) List(ctx context.Context, prefix string) iter.Seq2[storage.Inf
 type walk struct {
 	s       *Storage
 	ctx     context.Context // that of the List call
+	prefix  string
 	yield   func(storage.Info, error) bool
 	stopped bool // the caller wants no more
 }
@@ -76,7 +77,7 @@ func (w *walk) folder(dir string) error {
 		if dir != "" {
 			name = dir + "/" + name
 		}
-		if storage.ValidName(name) != nil { // the private folder, or what no Put could have made
+		if e.IsDir() && storage.ValidName(name) != nil || !e.IsDir() && !storage.Shows(w.prefix, name) { // the private folder, or what no Put could have made
 			continue
 		}
 		if err := w.entry(name, e); err != nil || w.stopped {

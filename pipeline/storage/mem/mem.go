@@ -153,7 +153,7 @@ func (s *Storage) List(ctx context.Context, prefix string) iter.Seq2[storage.Inf
 				yield(storage.Info{}, fmt.Errorf("list %q: %w", prefix, err))
 				return
 			}
-			if storage.IsReserved(name) || !storage.Below(prefix, name) {
+			if !storage.Shows(prefix, name) {
 				continue
 			}
 			if !yield(objects[name].info, nil) {

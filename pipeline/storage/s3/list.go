@@ -45,7 +45,7 @@ func (s *Storage) list(ctx context.Context, prefix, below string, yield func(sto
 			return
 		}
 		info := s.info(o)
-		if storage.ValidName(info.Name) != nil || storage.IsReserved(info.Name) {
+		if !storage.Shows(prefix, info.Name) {
 			continue
 		}
 		if info.Name <= last {

@@ -313,3 +313,31 @@ func ownerObject(t *testing.T, s storage.Storage) {
 	_, err = storage.CheckOwner(t.Context(), s, "c2")
 	wantErr(t, "check by another", err, storage.ErrForeign)
 }
+
+// groupFolder: what a group keeps for itself is put once, read, listed by asking for it and not otherwise, and deleted.
+func groupFolder(t *testing.T, s storage.Storage) {
+	if got := list(t, s, storage.GroupFolder); len(got) != 0 {
+		t.Errorf("nothing was put, and %q is listed", got)
+	}
+	const older, newer = storage.GroupFolder + "/00000000000000000007", storage.GroupFolder + "/00000000000000000010"
+	put(t, s, newer, "newer")
+	put(t, s, older, "older")
+	put(t, s, "a/data", "x")
+	_, err := s.Put(t.Context(), older, strings.NewReader("late"), storage.Condition{})
+	wantErr(t, "put over what is there", err, storage.ErrExists)
+	if content, _ := get(t, s, older); content != "older" {
+		t.Errorf("got %q", content)
+	}
+	if got := list(t, s, storage.GroupFolder); !slices.Equal(got, []string{older, newer}) {
+		t.Errorf("listed %q", got)
+	}
+	if got := list(t, s, ""); !slices.Equal(got, []string{"a/data"}) {
+		t.Errorf("listed %q among the others", got)
+	}
+	if err := s.Delete(t.Context(), older); err != nil {
+		t.Error(err)
+	}
+	if got := list(t, s, storage.GroupFolder); !slices.Equal(got, []string{newer}) {
+		t.Errorf("listed %q after a delete", got)
+	}
+}

@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Storage, options ...Optio
 		{"Concurrent", concurrentCalls},
 		{"Big", func(t *testing.T, s storage.Storage) { big(t, s, bounded) }},
 		{"Owner", ownerObject},
+		{"GroupFolder", groupFolder},
 		{"TwoGroups/Owner", twoGroups},
 	}
 	for _, p := range parts {
