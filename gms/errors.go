@@ -45,6 +45,8 @@ var (
 	ErrHomeInUse = errors.New("home is in use")
 	// ErrOtherGroup: the home, or the member that answered, belongs to another group.
 	ErrOtherGroup = errors.New("belongs to another group")
+	// ErrDiskFull: the home's disk is full. DiskFull says so of a group that runs, and Err of one that had no room to begin.
+	ErrDiskFull = errors.New("disk of the home is full")
 	// ErrDiskStalled: a write to the home's disk has not returned for too long; the process must end.
 	ErrDiskStalled = errors.New("disk is stalled")
 	// ErrDiverged: this replica's state is not the leader's; the process must end and the home be replaced.

@@ -232,7 +232,11 @@ func (g *Group) startConsensus(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.cons.Start(ctx); err != nil {
+	err = g.cons.Start(ctx)
+	if errors.Is(err, consensus.ErrDiskFull) {
+		return g.refused(fmt.Errorf("%w: %w", ErrDiskFull, err), "make room on it; the node starts then")
+	}
+	if err != nil {
 		return g.refused(fmt.Errorf("start the log of the home: %w", err), "see the message; the home may be damaged")
 	}
 	g.mu.Lock()

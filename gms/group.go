@@ -69,6 +69,7 @@ type Group struct {
 	known       []byte        // cluster id, empty while unformed
 	changed     chan struct{} // closed and replaced when stand, leading, known or err change
 	err         error
+	full        error           // of the disk of the home
 	polite      context.Context // of Stop's polite part; nil before
 	consStarted bool
 	bg          context.Context
@@ -178,6 +179,7 @@ func (g *Group) open(ctx context.Context) error {
 	g.cons, err = consensus.New(consensus.Config{
 		ServerID: server{node: g.cfg.Node, home: g.home.idHex()}.id(), Address: g.cfg.Node, Dir: g.home.raftDir(), Stores: g.cfg.Seam.Stores,
 		Streams: newRaftStreams(g), FSM: g.rep, Logger: g.log, OnStall: func(err error) { g.fail(fmt.Errorf("%w: %w", ErrDiskStalled, err)) },
+		OnFull:            g.filled,
 		SnapshotThreshold: g.cfg.SnapshotThreshold, TrailingLogs: g.cfg.Seam.TrailingLogs,
 		Timing: consensus.Timing{
 			HeartbeatTimeout: g.cfg.Timing.Heartbeat, ElectionTimeout: g.cfg.Timing.Heartbeat, LeaderLeaseTimeout: g.cfg.Timing.LeaderLease,
@@ -281,13 +283,30 @@ func (g *Group) fail(err error) {
 	}
 }
 
+// DiskFull is that the home's disk is full (ErrDiskFull), nil while it is not. The room that was kept for that is used up from
+// now on: the host stops the group, which then still ends in order, and starts again when there is room (KeepRoom).
+func (g *Group) DiskFull() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.full
+}
+
+func (g *Group) filled(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.full == nil {
+		g.full = fmt.Errorf("%w: %w", ErrDiskFull, err)
+		g.announce()
+	}
+}
+
 // announce wakes those who wait; with g.mu held.
 func (g *Group) announce() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// Changed is closed when this node's run is opened or over, when it begins or ends to lead, and when Err is set.
+// Changed is closed when this node's run is opened or over, when it begins or ends to lead, and when Err or DiskFull is set.
 func (g *Group) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

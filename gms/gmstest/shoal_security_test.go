@@ -134,6 +134,50 @@ func TestKeysWaitForTheAbsent(t *testing.T) {
 	})
 }
 
+// A rekey whose asker dies in the middle of it leaves a ring by which everybody still hears everybody; begun again by another node,
+// as from the start, it ends with one key that all have, whatever the first one had come to.
+func TestARekeyThatWasInterrupted(t *testing.T) {
+	for _, came := range []string{"add", "use"} {
+		t.Run(came, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := Cluster(t, 3, WithSecurity())
+				ctx, first, next := t.Context(), bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{9}, 32)
+				done := func(r gms.KeyringReport, err error) gms.KeyringReport {
+					t.Helper()
+					if err != nil || !r.Complete {
+						t.Fatalf("%+v, %v", r, err)
+					}
+					return r
+				}
+				one := w.Node("n1").Group
+				done(one.KeyringAdd(ctx, first))
+				if came == "use" {
+					done(one.KeyringUse(ctx, gms.KeyFingerprint(first)))
+				}
+				w.Restart("n1")
+				w.AwaitView("n1", "n2", "n3")
+				two := w.Node("n2").Group
+				w.Await("everybody has the ring", func() bool { r, err := two.KeyringList(ctx); return err == nil && r.Complete })
+				before := done(two.KeyringList(ctx))
+				if len(before.Keys) != 2 {
+					t.Fatalf("the interrupted one has left %+v", before.Keys)
+				}
+				done(two.KeyringAdd(ctx, next))
+				done(two.KeyringUse(ctx, gms.KeyFingerprint(next)))
+				var last gms.KeyringReport
+				for _, k := range before.Keys {
+					last = done(two.KeyringRemove(ctx, k.Fingerprint))
+				}
+				if len(last.Keys) != 1 || last.Keys[0].Fingerprint != gms.KeyFingerprint(next) || !last.Keys[0].InUse {
+					t.Errorf("the ring at last is %+v", last.Keys)
+				}
+				w.Restart("n3") // on the ring of its home
+				w.AwaitView("n1", "n2", "n3")
+			})
+		})
+	}
+}
+
 // Two who change the keys at once: one does, the other is told.
 func TestKeysAreChangedByOneAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -82,6 +82,11 @@ func runNode(cfg configs.Config, file, version string, stderr io.Writer) int {
 		return complain(stderr, err, 1)
 	}
 	log, level := logger(cfg.Log, stderr)
+	awaitRoom(cfg.Home, log, func() {
+		if child != nil {
+			child.Beat()
+		}
+	})
 	a, err := newBelow(child, cfg, version, log)
 	if err != nil {
 		return complain(stderr, errors.Join(err, leave(child, false, err)), 2)

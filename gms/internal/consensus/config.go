@@ -79,6 +79,9 @@ type Config struct {
 	// OnStall is called once, from a goroutine of the Node, when the disk has stalled ([ErrDiskStalled]); by then the
 	// node is silent towards the others, for good. It must not call Stop and wait for it. May be nil.
 	OnStall func(error)
+	// OnFull is called once, from a goroutine of its own, when the disk of the log is full ([ErrDiskFull]). The log goes on
+	// in the room that was kept for that: enough for the node to end in order, and for no more. May be nil.
+	OnFull func(error)
 }
 
 // Errors that callers branch on.
@@ -99,6 +102,8 @@ var (
 	ErrNotVoter = errors.New("not a voter")
 	// ErrDiskStalled means that a write to the log has not returned within StallLimit; the process should end.
 	ErrDiskStalled = errors.New("the disk has stalled")
+	// ErrDiskFull means that something of the log did not fit on its disk, or that there is no room to begin.
+	ErrDiskFull = errors.New("the disk is full")
 	// ErrTooLarge means that an entry is above MaxEntry.
 	ErrTooLarge = errors.New("entry too large")
 )

@@ -64,7 +64,7 @@ func (m *MemStores) wait() {
 	}
 }
 
-func (m *MemStores) open(string, hclog.Logger) (*storage, error) {
+func (m *MemStores) open(string, hclog.Logger, func(error)) (*storage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := &memHandle{stores: m, crashes: m.crashes}

@@ -73,15 +73,22 @@ func (n *Node) onStall() {
 	}
 }
 
-// openStore opens the stores once; n.mu is held.
-func (n *Node) openStore() error {
+func (n *Node) onFull(err error) {
+	n.cfg.Logger.Error("the disk of the log is full: its reserve is given up, to end in order", "error", err)
+	if n.cfg.OnFull != nil {
+		go n.cfg.OnFull(err) // Raft waits for the write
+	}
+}
+
+// openStore opens the stores once; n.mu is held. full is nil where no room is to be kept.
+func (n *Node) openStore(full func(error)) error {
 	if n.stopped {
 		return ErrStopped
 	}
 	if n.store != nil {
 		return nil
 	}
-	s, err := n.cfg.Stores.open(n.cfg.Dir, n.log)
+	s, err := n.cfg.Stores.open(n.cfg.Dir, n.log, full)
 	if err != nil {
 		return err
 	}
@@ -108,7 +115,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if n.raft != nil && !n.stopped {
 		return errors.New("consensus: started already")
 	}
-	if err := n.openStore(); err != nil {
+	if err := n.openStore(n.onFull); err != nil {
 		return err
 	}
 	n.trans = n.newTransport()

@@ -251,7 +251,7 @@ func TestNoCallSpeaksForAnotherServer(t *testing.T) {
 // What a dead process still writes never arrives, and its successor finds what was there before.
 func TestMemStoresLoseTheWritesOfTheDead(t *testing.T) {
 	m := NewMemStores()
-	dead, err := m.open("", nil)
+	dead, err := m.open("", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestMemStoresLoseTheWritesOfTheDead(t *testing.T) {
 	if _, err := dead.snaps.Create(1, 1, 1, raft.Configuration{}, 1, nil); !errors.Is(err, errCrashed) {
 		t.Errorf("a snapshot by the dead: %v", err)
 	}
-	next, err := m.open("", nil)
+	next, err := m.open("", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -231,8 +231,8 @@ type cutStores struct {
 	cut *cutStable
 }
 
-func (c *cutStores) open(dir string, l hclog.Logger) (*storage, error) {
-	s, err := c.MemStores.open(dir, l)
+func (c *cutStores) open(dir string, l hclog.Logger, full func(error)) (*storage, error) {
+	s, err := c.MemStores.open(dir, l, full)
 	if err == nil {
 		c.cut.StableStore = s.stable
 		s.stable = c.cut

@@ -37,7 +37,7 @@ func (r *Remains) read() error {
 	n := r.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.openStore(); err != nil {
+	if err := n.openStore(nil); err != nil {
 		return err
 	}
 	if err := r.readSnapshot(); err != nil {

@@ -27,7 +27,7 @@ type Configuration struct {
 func (n *Node) HasState() (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.openStore(); err != nil {
+	if err := n.openStore(n.onFull); err != nil {
 		return false, err
 	}
 	has, err := raft.HasExistingState(n.logs, n.stable, n.snaps)
@@ -42,7 +42,7 @@ func (n *Node) HasState() (bool, error) {
 func (n *Node) LastIndex() (uint64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.openStore(); err != nil {
+	if err := n.openStore(n.onFull); err != nil {
 		return 0, err
 	}
 	last, err := n.logs.LastIndex()
@@ -64,7 +64,7 @@ func (n *Node) LastIndex() (uint64, error) {
 func (n *Node) Bootstrap(servers []Server) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.openStore(); err != nil {
+	if err := n.openStore(n.onFull); err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	var c raft.Configuration

@@ -27,7 +27,9 @@ const (
 // Stores opens the log, the votes and the snapshots of a node. The only implementations are the disk (the default) and
 // [MemStores].
 type Stores interface {
-	open(dir string, log hclog.Logger) (*storage, error)
+	// open opens or makes them. full is called at most once, from any goroutine, when something did not fit on the disk; it
+	// must not block. nil: no room is kept for that.
+	open(dir string, log hclog.Logger, full func(error)) (*storage, error)
 }
 
 // storage is what a running Raft keeps its state in.
@@ -45,7 +47,7 @@ type diskStores struct {
 }
 
 // open opens or makes the files.
-func (d diskStores) open(dir string, log hclog.Logger) (*storage, error) {
+func (d diskStores) open(dir string, log hclog.Logger, full func(error)) (*storage, error) {
 	walDir := filepath.Join(dir, "log")
 	if err := os.MkdirAll(walDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the log: %w", err)
@@ -57,7 +59,11 @@ func (d diskStores) open(dir string, log hclog.Logger) (*storage, error) {
 	if err := awaitRelease(walDir, or(d.limit, openLimit)); err != nil {
 		return nil, err
 	}
-	w, meta, err := d.openWAL(walDir, log)
+	room := &room{path: filepath.Join(dir, reserveName), full: full}
+	if err := room.keep(); err != nil {
+		return nil, err
+	}
+	w, meta, err := d.openWAL(walDir, log, room)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +92,13 @@ func awaitRelease(dir string, limit time.Duration) error {
 	return nil
 }
 
-func (d diskStores) openWAL(dir string, log hclog.Logger) (*wal.WAL, *metadb.BoltMetaDB, error) {
-	meta := &metadb.BoltMetaDB{}
+func (d diskStores) openWAL(dir string, log hclog.Logger, room *room) (*wal.WAL, types.MetaStore, error) {
+	meta := roomyMeta{&metadb.BoltMetaDB{}, room}
 	files := d.files
 	if files == nil {
 		files = fs.New()
 	}
-	filer := shortened{segment.NewFiler(dir, files)}
+	filer := shortened{segment.NewFiler(dir, roomyFiles{files, room})}
 	w, err := wal.Open(dir, wal.WithSegmentSize(or(d.segment, segmentSize)), wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithLogger(log))
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the log in %s: %w", dir, err), meta.Close())

@@ -20,7 +20,7 @@ func TestDiskLogIsReadAfterItsEndWasTakenBack(t *testing.T) {
 			dir := t.TempDir()
 			var want []uint64 // the round in which each entry was stored, from index 1 on
 			for round := uint64(1); round <= 20; round++ {
-				s, err := diskStores{}.open(dir, hclog.NewNullLogger())
+				s, err := diskStores{}.open(dir, hclog.NewNullLogger(), nil)
 				if err != nil {
 					t.Fatalf("round %d: %v", round, err)
 				}
