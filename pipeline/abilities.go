@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/processor"
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
@@ -17,7 +18,9 @@ type Abilities struct {
 	Databases map[string]int `json:"databases,omitempty"` // configured name → newest major version of its client programs; 0 = unknown
 	Scratch   map[string]int `json:"scratch,omitempty"`   // the same of scratch servers
 	Storages  []string       `json:"storages,omitempty"`  // configured names
-	Away      []string       `json:"away,omitempty"`      // those of them that the node cannot reach, or that are not the group's
+	// Sealed are the processors of the backups that it makes which it has no key to open: it restores and verifies none.
+	Sealed []string `json:"sealed,omitempty"`
+	Away   []string `json:"away,omitempty"` // those of them that the node cannot reach, or that are not the group's
 }
 
 // AbilitiesOf are those of a node with this catalog. It asks for the versions of programs, which may take a moment.
@@ -46,7 +49,18 @@ func abilitiesOf(c Catalog, client func(source.Source) int) Abilities {
 		}
 		return out
 	}
-	return Abilities{Databases: versions(c.Sources), Scratch: versions(c.Scratch), Storages: slices.Sorted(maps.Keys(c.Storages))}
+	return Abilities{Databases: versions(c.Sources), Scratch: versions(c.Scratch), Storages: slices.Sorted(maps.Keys(c.Storages)), Sealed: c.sealed()}
+}
+
+// sealed are the processors of new backups that have no key to open what they make.
+func (c Catalog) sealed() (names []string) {
+	for _, name := range c.Chain {
+		p, err := c.Processors.Find(name)
+		if k, keyed := p.(processor.Keyed); err == nil && keyed && !k.Opens() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Lacks says what a node of these abilities lacks to carry a task out, one phrase each; none: it may claim the task. Pure.
@@ -66,6 +80,9 @@ func (a Abilities) Lacks(t ledger.Task) (lacks []string) {
 		case client != 0 && client < t.Needs.Client:
 			lack("has client programs of version %d at most, version %d is needed", client, t.Needs.Client)
 		}
+	}
+	if len(a.Sealed) > 0 && (t.Type == ledger.Restore || t.Type == ledger.Verify) {
+		lack("has no key that opens what %s makes", strings.Join(a.Sealed, " and "))
 	}
 	if missing := a.missing(t); len(missing) > 0 {
 		need, err := Needed(t.Require, len(t.Storages))
@@ -101,12 +118,16 @@ type Around struct {
 	Drained []string             // members that could and begin nothing, because they are to be stopped; not among Members
 	Unknown bool                 // there are members beside them of which nobody knows what they can do
 	Paused  bool                 // the component of the task's type is
+	Done    bool                 // it is remembered as completed (Memory)
 }
 
 // Waits says why nobody begins a task that is planned and due, one phrase each; none: somebody will. Pure.
 func Waits(t ledger.Task, with Around) (why []string) {
 	if t.State != ledger.Planned || t.CancelBy != "" {
 		return nil
+	}
+	if with.Done {
+		why = append(why, "it is remembered as completed, and the ledger, which says otherwise, is older: fencepost ledger reconcile")
 	}
 	if with.Paused {
 		why = append(why, fmt.Sprintf("component %s is paused", Component(t.Type)))
@@ -144,5 +165,5 @@ func (w *Worker) able(t ledger.Task) bool {
 	if t.CancelBy != "" || t.State == ledger.Planned && elapsed(t.StartBy, w.cfg.Now()) {
 		return true
 	}
-	return len(w.cfg.Abilities().Lacks(t)) == 0
+	return !w.doneBefore(t) && len(w.cfg.Abilities().Lacks(t)) == 0
 }

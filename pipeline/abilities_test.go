@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
+	"github.com/fencepost/fencepost/pipeline/processor"
 )
 
 func TestLacks(t *testing.T) {
@@ -41,6 +42,48 @@ func TestLacks(t *testing.T) {
 		if got := strings.Join(has.Lacks(c.task), "; "); got != c.want {
 			t.Errorf("%s: lacks %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// closing is a processor with a key that closes, and perhaps one that opens.
+type closing struct {
+	processor.Processor
+	name  string
+	opens bool
+}
+
+func (c closing) Name() string  { return c.name }
+func (c closing) KitID() string { return "" }
+func (c closing) Opens() bool   { return c.opens }
+
+// TestNoIdentity: a node that has no key for what it makes itself is given no restore and no verification, and all else; of
+// processors for older backups alone nothing is asked.
+func TestNoIdentity(t *testing.T) {
+	of := func(chain ...string) Abilities {
+		known, err := processor.NewRegistry(closing{name: "lock"}, closing{name: "other", opens: true}, closing{name: "older"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return abilitiesOf(Catalog{Processors: known, Chain: chain}, nil)
+	}
+	for _, c := range []struct {
+		has  Abilities
+		kind ledger.TaskType
+		want string
+	}{
+		{of("lock"), ledger.Restore, "has no key that opens what lock makes"}, {of("lock"), ledger.Verify, "has no key that opens what lock makes"},
+		{of("lock"), ledger.Delete, ""}, {of("lock"), ledger.Replicate, ""}, {of("other"), ledger.Verify, ""}, {of(), ledger.Verify, ""},
+	} {
+		if got := strings.Join(c.has.Lacks(ledger.Task{Type: c.kind}), "; "); got != c.want && !(c.kind == ledger.Restore && strings.Contains(got, c.want)) {
+			t.Errorf("%s, sealed %v: lacks %q, want %q", c.kind, c.has.Sealed, got, c.want)
+		}
+	}
+	task := ledger.Task{ID: "t1", Type: ledger.Verify, State: ledger.Planned, Database: "shop"}
+	if why := Waits(task, Around{Members: map[string]Abilities{"n1": of("lock"), "n2": of("other")}}); len(why) != 0 {
+		t.Errorf("n2 could, and it waits: %q", why)
+	}
+	if why := Waits(task, Around{Members: map[string]Abilities{"n1": of("lock")}}); len(why) != 1 || why[0] != "n1 has no key that opens what lock makes" {
+		t.Errorf("nobody could: %q", why)
 	}
 }
 

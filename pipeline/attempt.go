@@ -122,6 +122,7 @@ func (a *attempt) write(ctx context.Context, c ledger.Change) error {
 		if was != c.Task.State && c.Task.State != ledger.Planned && !c.Task.State.Final() { // what ends an attempt is told with its reason
 			a.told.tell(ledger.LineInfo, string(c.Task.State))
 		}
+		err = a.cfg.remember(ctx, c.Task)
 	case errors.Is(err, ledger.ErrUnavailable):
 		a.dirty = true
 	case fenced(err):

@@ -89,6 +89,9 @@ func (w *Worker) RebuildCatalog(ctx context.Context, names []string) ([]ledger.B
 	}
 	var made []ledger.Backup
 	for _, b := range rebuilt(all, k) {
+		if w.cfg.Marked != nil {
+			b.Mark, _ = w.cfg.Marked(b.ID)
+		}
 		switch err := w.cfg.Ledger.ImportBackup(ctx, b); {
 		case err == nil:
 			made = append(made, b)

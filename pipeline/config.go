@@ -32,6 +32,10 @@ type Config struct {
 	// Paused tells that no task of a component shall be begun now; nil = never. One that was cancelled is ended all the same.
 	// It must not block.
 	Paused func(component string) bool
+	// Memory remembers what was completed, whatever the ledger says; nil: nobody does.
+	Memory Memory
+	// Marked is the mark that a backup is to have which the ledger learns of from a storage; nil = none. It must not block.
+	Marked func(backup string) (m ledger.Mark, ok bool)
 	// Drained tells that this node shall begin nothing, and end nothing for others, because it is about to stop; nil = never.
 	// It must not block.
 	Drained func() bool
@@ -97,6 +101,9 @@ func (c *Config) complete() error {
 	}
 	if c.Paused == nil {
 		c.Paused = func(string) bool { return false }
+	}
+	if c.Memory == nil {
+		c.Memory = forgetful{}
 	}
 	orDefault(&c.StallAfter, time.Minute)
 	orDefault(&c.CleanupWithin, time.Minute)

@@ -33,7 +33,10 @@ func (w *Worker) Recover(ctx context.Context, g ledger.Guard, node string) (Verd
 		return 0, unavailable("recover task "+g.Item, err)
 	}
 	if err := w.takeOver(ctx, g, node); err != nil {
-		if errors.Is(err, ledger.ErrFinal) || errors.Is(err, ledger.ErrNotFound) {
+		if errors.Is(err, ledger.ErrFinal) { // perhaps its owner died before it was remembered
+			err = w.rememberRow(ctx, g.Item)
+		}
+		if err == nil || errors.Is(err, ledger.ErrNotFound) {
 			return Settled, nil
 		}
 		return 0, unavailable("recover task "+g.Item, err)

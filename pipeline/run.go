@@ -26,8 +26,15 @@ func (s rows) Begin(ctx context.Context, c Claim, _ time.Time) (component.Item, 
 		return component.Item{}, err
 	}
 	t, err := s.w.cfg.Ledger.Task(ctx, c.Item)
+	if err == nil {
+		err = s.w.cfg.remember(ctx, t)
+	}
 	if err != nil {
 		return component.Item{}, err
+	}
+	if s.w.doneBefore(t) && t.CancelBy == "" {
+		s.w.cfg.Logger.ErrorContext(ctx, "the ledger wants a task done that was completed before: it is not done again", "task", t.ID, "type", t.Type, "hint", "fencepost ledger reconcile")
+		return component.Item{ID: c.Item}, nil
 	}
 	it := itemOf(t)
 	it.Record.Attempts = max(it.Record.Attempts, 1)

@@ -277,6 +277,26 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (ledger.Task, error
 	return s.make(ctx, job, "", true)
 }
 
+// DisabledBy are the schedules that somebody has disabled, with who did: of all that the group remembers, those included that
+// this node's configuration does not have.
+func (s *Scheduler) DisabledBy(ctx context.Context) (map[string]string, error) {
+	kept, err := s.items.All(ctx, ScheduleComponent, ScheduleComponent)
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	by := map[string]string{}
+	for _, it := range kept {
+		p, err := plannedOf(it)
+		if err != nil {
+			return nil, fmt.Errorf("read schedule %s: %w", nameOf(it), err)
+		}
+		if p.Disabled {
+			by[nameOf(it)] = p.By
+		}
+	}
+	return by, nil
+}
+
 // Enable lets a schedule make tasks again, or not. What was due while it was disabled does not count as missed.
 func (s *Scheduler) Enable(ctx context.Context, name string, on bool, by string) error {
 	if _, ok := s.job(name); !ok {

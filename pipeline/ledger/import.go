@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Imported decides ImportBackup: the entry to store.
+// Imported decides ImportBackup: the entry to store, with the mark that it comes with.
 func Imported(b Backup, now time.Time) (Backup, error) {
 	if err := ValidID(b.ID); err != nil {
 		return Backup{}, fmt.Errorf("import backup: %w", err)
@@ -19,6 +19,6 @@ func Imported(b Backup, now time.Time) (Backup, error) {
 	if b.Completed.IsZero() {
 		b.Completed = now
 	}
-	b.Gone, b.Mark = time.Time{}, Mark{}
+	b.Gone = time.Time{}
 	return b, nil
 }

@@ -166,7 +166,7 @@ type Backup struct {
 
 	Verified time.Time `json:"verified,omitzero"` // when it was last read back, or restored, and found whole
 	Suspect  []string  `json:"suspect,omitempty"` // what is odd about it, one sentence each
-	Mark     Mark      `json:"mark,omitzero"`     // what people say of it; only EditBackup changes it
+	Mark     Mark      `json:"mark,omitzero"`     // what people say of it; ImportBackup brings it, and only EditBackup changes it
 }
 
 // Mark is what people say of a backup.

@@ -44,6 +44,8 @@ type Keyed interface {
 	// KitID is a fingerprint of the public side of the keys, in their order: the same wherever the same is configured. It
 	// gives nothing away. Empty: there is none that would not.
 	KitID() string
+	// Opens tells whether it has a key at all that opens: one that only closes is for nodes that restore nothing.
+	Opens() bool
 }
 
 // KitID is the fingerprint of what is needed to read what ps have written, at least as far as keys go; empty when no keys

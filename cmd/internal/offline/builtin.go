@@ -134,6 +134,12 @@ type placedKeyed struct{ placed }
 // KitID implements processor.Keyed.
 func (p placedKeyed) KitID() string { return processor.KitID([]processor.Processor{p.Processor}) }
 
+// Opens implements processor.Keyed.
+func (p placedKeyed) Opens() bool {
+	k, ok := p.Processor.(processor.Keyed)
+	return ok && k.Opens()
+}
+
 // Known adds to the configured processors those that may be met in manifests all the same. One without keys is known too:
 // it says that it lacks them, which is more than that nobody knows it.
 func Known(configured []processor.Processor) []processor.Processor {

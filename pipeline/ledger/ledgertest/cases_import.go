@@ -31,7 +31,7 @@ func imports(b *bench) {
 		b.Fatalf("imported %d times", made.Load())
 	}
 	got, err := b.led.Backup(b.ctx, "found")
-	if b.must(err, "read"); got.Token != 17 || !got.AsOf.Equal(asOf) || !got.Created.Equal(asOf) || len(got.Copies) != 1 || got.Copies[0] != entry.Copies[0] || got.Mark != (ledger.Mark{}) {
+	if b.must(err, "read"); got.Token != 17 || !got.AsOf.Equal(asOf) || !got.Created.Equal(asOf) || len(got.Copies) != 1 || got.Copies[0] != entry.Copies[0] || got.Mark != entry.Mark {
 		b.Fatalf("entry: %+v", got)
 	}
 	list, err := b.led.Backups(b.ctx, ledger.BackupFilter{Database: "shop"})

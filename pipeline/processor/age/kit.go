@@ -39,6 +39,9 @@ func (p Processor) KitID() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// Opens implements processor.Keyed.
+func (p Processor) Opens() bool { return len(p.keys.identities) > 0 }
+
 // publicOf is the text of the recipient of an identity, if it tells.
 func publicOf(id age.Identity) (string, bool) {
 	var r fmt.Stringer
