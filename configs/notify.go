@@ -80,8 +80,8 @@ const DefaultRule = "default"
 // Events are the kinds of what is told of, as fencepost status -o json and messages name them.
 func Events() []string {
 	return []string{
-		"approval", "audit", "backup", "certificate", "clock", "death", "failed", "lease", "ledger", "member", "node", "notify", "parked", "quarantine", "quorum",
-		"recovery", "replication", "server", "settings", "storage", "stuck", "suspect", "vanished", "voters", "waiting",
+		"approval", "audit", "backup", "certificate", "clock", "death", "failed", "kit", "lease", "ledger", "member", "node", "notify", "parked", "quarantine", "quorum",
+		"recovery", "replication", "server", "settings", "state", "storage", "stuck", "suspect", "vanished", "voters", "waiting",
 	}
 }
 
@@ -89,8 +89,8 @@ func Events() []string {
 type Rule struct {
 	// Name is the kind of event, or default for all that have no rule of their own: approval (something waits for a second
 	// person), audit, backup (a database has no good backup within its rpo), certificate, clock, death (of a node), failed (a
-	// backup), lease, ledger, member, node, notify (a receiver does not answer), parked (a recovery), quarantine, quorum,
-	// recovery, replication, server (of the settings; it does not answer), settings, storage, stuck, suspect (a backup), vanished
+	// backup), kit (the newest is out of date), lease, ledger, member, node, notify (a receiver does not answer), parked (a recovery), quarantine, quorum,
+	// recovery, replication, server (of the settings; it does not answer), settings, state (the group's own, in a storage), storage, stuck, suspect (a backup), vanished
 	// (a database), voters, waiting.
 	Name string `yaml:"name"`
 	// Severity is warning (it is told), critical (only when it is that) or none (never). Default warning.

@@ -137,25 +137,26 @@ type Backend struct {
 	Trail    *audit.Trail
 	Kept     kept.Store // of answers to requests with an idempotency key
 
-	Members    Members
-	Recoveries Recoveries
-	Operator   Operator
-	Drains     Drains
-	Keyring    Keyring
-	Notifier   Notifier
-	Reloader   Reloader
-	Usage      Users
-	Tasks      Tasks
-	Backups    Backups
-	Requests   Requests
-	Keeping    Keeping
-	Recurring  Recurring
-	Autonomous Autonomous
-	Storages   Storages
-	Settings   Settings
-	Ledgers    Ledgers
-	Bindings   Bindings  // nil: nobody is bound to anything
-	Approvals  Approvals // nil: nothing needs a second person
+	Members     Members
+	Recoveries  Recoveries
+	Operator    Operator
+	Drains      Drains
+	Keyring     Keyring
+	Notifier    Notifier
+	Reloader    Reloader
+	Usage       Users
+	Tasks       Tasks
+	Backups     Backups
+	Requests    Requests
+	Keeping     Keeping
+	Recurring   Recurring
+	Autonomous  Autonomous
+	Storages    Storages
+	Settings    Settings
+	Ledgers     Ledgers
+	GroupStates GroupStates
+	Bindings    Bindings  // nil: nobody is bound to anything
+	Approvals   Approvals // nil: nothing needs a second person
 	// Now is the time by which approvals expire; default: time.Now.
 	Now func() time.Time
 	// Watch gives a channel that receives after any change of what the others show

@@ -153,7 +153,7 @@ func (f *fake) Undo(_ context.Context, task string) (api.Task, error) {
 func (f *fake) backend() Backend {
 	store := &kept.Memory{}
 	who := accounts.New(accounts.Config{Store: store})
-	return Backend{Accounts: who, Trail: audit.New(store, "n1", time.Now), Kept: store, Members: f, Recoveries: f, Operator: f, Drains: f, Keyring: f, Notifier: f, Reloader: f, Usage: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Settings: f, Ledgers: f, Recurring: f, Autonomous: f, Watch: f.watch}
+	return Backend{Accounts: who, Trail: audit.New(store, "n1", time.Now), Kept: store, Members: f, Recoveries: f, Operator: f, Drains: f, Keyring: f, Notifier: f, Reloader: f, Usage: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Settings: f, Ledgers: f, GroupStates: f, Recurring: f, Autonomous: f, Watch: f.watch}
 }
 
 // serve runs a server over f, and a client of it.

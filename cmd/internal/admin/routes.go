@@ -13,7 +13,7 @@ const storageWork = time.Hour
 
 // table is all that the API answers, by what it is about.
 func (h *handler) table() []Route {
-	return slices.Concat(h.ofGroup(), h.ofDrains(), h.ofTasks(), h.ofBackups(), h.ofRecurring(), h.ofAutonomous(), h.ofStorages(), h.ofLedger(), h.ofSettings(), h.ofKeyring(), h.ofNotify(), h.ofReload(), h.ofUsage(), h.ofAccounts(), h.ofApprovals(), h.ofAudit(), h.ofItself())
+	return slices.Concat(h.ofGroup(), h.ofDrains(), h.ofTasks(), h.ofBackups(), h.ofRecurring(), h.ofAutonomous(), h.ofStorages(), h.ofLedger(), h.ofGroupStates(), h.ofSettings(), h.ofKeyring(), h.ofNotify(), h.ofReload(), h.ofUsage(), h.ofAccounts(), h.ofApprovals(), h.ofAudit(), h.ofItself())
 }
 
 func (h *handler) ofGroup() []Route {

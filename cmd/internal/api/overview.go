@@ -29,6 +29,10 @@ type Overview struct {
 	Storages  []StorageState  `json:"storages"`  // by name, as this node reaches them
 	Active    int             `json:"active"`    // tasks that have begun and not ended
 	Waiting   int             `json:"waiting"`   // tasks that are planned
+	// GroupState is where the group has stored its own state, by storage.
+	GroupState []GroupCopy `json:"group_state"`
+	// Kit is the newest that was made; none where the group knows of none.
+	Kit *Kit `json:"kit,omitempty"`
 }
 
 // Crew counts the members.

@@ -8,6 +8,7 @@ type Status struct {
 	Run     string `json:"run"` // 32 hex digits; empty before the node has joined
 	Epoch   uint64 `json:"epoch"`
 	Group   string `json:"group"`
+	Cluster string `json:"cluster"` // id of the group; empty before the node has joined it
 	Leader  string `json:"leader"`  // node name, empty when none is known
 	Version string `json:"version"` // of the program
 	View    uint64 `json:"view"`    // version of the last view seen
@@ -16,6 +17,8 @@ type Status struct {
 	Ready   bool   `json:"ready"`
 	// CertificateUntil is when the node's certificate expires; none without certificates.
 	CertificateUntil *time.Time `json:"certificate_until,omitempty"`
+	// Sealed are the processors of the backups that the node makes which it has no key to open: it restores and verifies none.
+	Sealed []string `json:"sealed,omitempty"`
 	// Problems are what an operator should know, one sentence each; empty when all is well.
 	Problems []string `json:"problems"`
 }

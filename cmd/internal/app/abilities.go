@@ -76,7 +76,7 @@ func (a *App) around(ctx context.Context, w *work, t ledger.Task) (pipeline.Arou
 	if err != nil {
 		return pipeline.Around{}, err
 	}
-	out := pipeline.Around{Active: active, Members: make(map[string]pipeline.Abilities), Paused: a.paused(pipeline.Component(t.Type))}
+	out := pipeline.Around{Active: active, Members: make(map[string]pipeline.Abilities), Paused: a.paused(pipeline.Component(t.Type)), Done: doneTasks{a}.Done(t.ID)}
 	for _, m := range a.group.Members() {
 		if m.Role != signals.Core {
 			continue

@@ -198,6 +198,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	a.joining.Go(func() { a.countRecoveries(run) })
 	a.joining.Go(func() { a.copyTrail(run) })
 	a.joining.Go(func() { a.followSettings(run) })
+	a.joining.Go(func() { a.keepState(run) })
 	a.joining.Go(func() { a.times.watch(run, a.group) })
 	a.joining.Go(func() { a.keepTime(run, a.ledgerClock) })
 	a.joining.Go(func() {
@@ -318,7 +319,7 @@ func (a *App) awaitFences(ctx context.Context) error {
 func (a *App) watch(ctx context.Context) {
 	for {
 		changed := a.group.Changed()
-		if err := a.group.Err(); err != nil {
+		if err := errors.Join(a.group.Err(), a.group.DiskFull()); err != nil {
 			a.fail(err)
 			return
 		}

@@ -20,7 +20,7 @@ import (
 // backend is what the admin handler shows of this node.
 func (a *App) backend() admin.Backend {
 	return admin.Backend{
-		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Drains: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a}, Settings: groupSettings{a}, Ledgers: ledgers{a}, Bindings: bindings{a}, Approvals: secondPersons{a}, Now: a.clock.Now,
+		Members: people{a}, Recoveries: people{a}, Operator: people{a}, Drains: people{a}, Keyring: people{a}, Notifier: people{a}, Reloader: people{a}, Usage: jobs{a}, Tasks: jobs{a}, Backups: jobs{a}, Requests: jobs{a}, Keeping: jobs{a}, Recurring: jobs{a}, Autonomous: jobs{a}, Storages: jobs{a}, Settings: groupSettings{a}, Ledgers: ledgers{a}, GroupStates: states{a}, Bindings: bindings{a}, Approvals: secondPersons{a}, Now: a.clock.Now,
 		Accounts: a.accounts, Trail: a.trail, Kept: groupStore{a},
 		Watch: a.watchAll, Translate: translate, Logger: a.log,
 	}
@@ -64,8 +64,8 @@ func (p people) Status(ctx context.Context) (api.Status, error) {
 	node, run := g.Self()
 	standing, _ := g.Standing()
 	s := api.Status{
-		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Leader: g.Leader(), Version: p.a.version, View: g.View().Version,
-		State: p.a.stateNow(), Lease: standing.String(), Ready: p.a.stateNow() == "ready", CertificateUntil: p.a.certificateUntil(),
+		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Cluster: g.ClusterID(), Leader: g.Leader(), Version: p.a.version, View: g.View().Version,
+		State: p.a.stateNow(), Lease: standing.String(), Ready: p.a.stateNow() == "ready", CertificateUntil: p.a.certificateUntil(), Sealed: p.a.abilities().Sealed,
 	}
 	s.Problems = overview.Judge(p.a.facts(s)).Problems
 	return s, nil

@@ -31,6 +31,7 @@ func (j jobs) RebuildCatalog(ctx context.Context, r api.RebuildCatalog) ([]api.B
 	list := []api.Backup{}
 	for _, b := range made {
 		list = append(list, backupOf(b))
+		j.a.markCame(ctx, b.ID)
 	}
 	return list, err
 }

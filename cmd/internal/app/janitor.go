@@ -29,5 +29,8 @@ func (a *App) lookAfter(ctx context.Context) {
 		}
 		a.checkOwners(ctx)
 		a.finishUpgrade(ctx)
+		if a.group.Leader() == a.cfg.Node && a.clock.Settled() {
+			doneTasks{a}.forget(ctx)
+		}
 	}
 }

@@ -60,6 +60,9 @@ func (j jobs) MarkBackup(ctx context.Context, id string, r api.MarkBackup) (api.
 		m.By = j.asker(ctx)
 		return m
 	})
+	if err == nil {
+		j.a.touchState(ctx)
+	}
 	return backupOf(b), err
 }
 

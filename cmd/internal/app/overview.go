@@ -28,11 +28,12 @@ func (a *App) look(ctx context.Context) api.Overview {
 	node, run := g.Self()
 	standing, _ := g.Standing()
 	f := a.facts(api.Status{
-		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Leader: g.Leader(), Version: a.version, View: g.View().Version,
-		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready", CertificateUntil: a.certificateUntil(),
+		Node: node, Run: run, Epoch: g.Epoch(), Group: g.Name(), Cluster: g.ClusterID(), Leader: g.Leader(), Version: a.version, View: g.View().Version,
+		State: a.stateNow(), Lease: standing.String(), Ready: a.stateNow() == "ready", CertificateUntil: a.certificateUntil(), Sealed: a.abilities().Sealed,
 	})
 	f.View.Stale, f.Upgrade = stale, a.upgradeNow()
-	f.Others = slices.Concat(a.othersAlarms(), a.notifyProblems(), a.settingsAlarms(), a.approvalAlarms())
+	copies := a.copies()
+	f.Others = slices.Concat(a.othersAlarms(), a.notifyProblems(), a.settingsAlarms(), a.approvalAlarms(), stateAlarms(copies, a.clock.Now()), a.kitAlarm())
 	if warnings, err := offline.CheckSecurity(&a.cfg, f.Now); err != nil {
 		f.Certificate, f.Uncertified = err.Error(), true
 	} else if len(warnings) > 0 {
@@ -47,7 +48,9 @@ func (a *App) look(ctx context.Context) api.Overview {
 			f.Databases = nil // half a list would look like a whole one
 		}
 	}
-	return overview.Judge(f)
+	o := overview.Judge(f)
+	o.GroupState, o.Kit = copiesShown(copies), a.newestKit()
+	return o
 }
 
 // facts are those that are known without asking anybody: all but the databases.

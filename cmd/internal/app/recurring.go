@@ -71,6 +71,7 @@ func (j jobs) EnableSchedule(ctx context.Context, name string, on bool) (api.Sch
 	if err := w.scheduler.Enable(ctx, name, on, j.asker(ctx)); err != nil {
 		return api.Schedule{}, err
 	}
+	j.a.touchState(ctx)
 	all, err := j.Schedules(ctx)
 	if i := slices.IndexFunc(all, func(s api.Schedule) bool { return s.Name == name }); i >= 0 {
 		return all[i], err

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
@@ -30,7 +31,12 @@ func signerKey(key ed25519.PublicKey) gms.Key {
 type signerRecord struct {
 	Format int    `json:"format"`
 	Node   string `json:"node"`
+	// Cluster is the id of a lost group that the key has signed for, whose state this one has taken over; empty: this group.
+	Cluster string `json:"cluster,omitempty"`
 }
+
+// of is the id of the group that the key has signed for.
+func (r signerRecord) of(own string) string { return cmp.Or(r.Cluster, own) }
 
 // addSigner has the group know this node's key. It changes nothing when it does already.
 func addSigner(ctx context.Context, g *gms.Group, node string) error {
@@ -49,16 +55,25 @@ func addSigner(ctx context.Context, g *gms.Group, node string) error {
 func trust(g *gms.Group) func(context.Context, pipeline.Manifest) error {
 	return func(ctx context.Context, m pipeline.Manifest) error {
 		var asked error
-		err := pipeline.Judge(m, g.ClusterID(), func(node string, key ed25519.PublicKey) bool {
+		of := func(key ed25519.PublicKey) (r signerRecord, known bool) {
 			e, err := g.Cache().Get(ctx, signerKey(key))
 			if err != nil {
 				if !errors.Is(err, gms.ErrNotFound) {
 					asked = err
 				}
-				return false
+				return r, false
 			}
-			var r signerRecord
-			return json.Unmarshal(e.Value, &r) == nil && r.Node == node
+			return r, json.Unmarshal(e.Value, &r) == nil
+		}
+		cluster := g.ClusterID()
+		if m.Cluster != cluster && len(m.Key) > 0 {
+			if r, known := of(m.Key); known && r.Cluster == m.Cluster { // a lost group's, and the key is on record as that one's
+				cluster = r.Cluster
+			}
+		}
+		err := pipeline.Judge(m, cluster, func(node string, key ed25519.PublicKey) bool {
+			r, known := of(key)
+			return known && r.Node == node && r.of(g.ClusterID()) == cluster
 		})
 		if asked != nil {
 			return fmt.Errorf("ask the group whose key it is: %w: %w", pipeline.ErrUnavailable, asked)
@@ -81,9 +96,20 @@ func (a *App) keepSigners(ctx context.Context) error {
 	list := offline.Signers{Cluster: a.group.ClusterID(), Keys: map[string]string{}}
 	for _, e := range entries {
 		var r signerRecord
-		if err := json.Unmarshal(e.Value, &r); err == nil {
-			list.Keys[e.Key.Key] = r.Node
+		if err := json.Unmarshal(e.Value, &r); err != nil {
+			continue
 		}
+		if r.Cluster == "" {
+			list.Keys[e.Key.Key] = r.Node
+			continue
+		}
+		if list.Before == nil {
+			list.Before = map[string]map[string]string{}
+		}
+		if list.Before[r.Cluster] == nil {
+			list.Before[r.Cluster] = map[string]string{}
+		}
+		list.Before[r.Cluster][e.Key.Key] = r.Node
 	}
 	return list.Write(filepath.Join(a.cfg.Home, offline.SignersName))
 }

@@ -68,7 +68,7 @@ func (a *App) makeWork(ctx context.Context) (*work, *bridge, error) {
 		Ledger: led, Locks: b, Claims: b, Gate: b, Catalog: cat, MaxConcurrent: c.Backup.MaxConcurrent, Limit: c.Backup.TimeLimit,
 		StallAfter: c.Backup.StallAfter, RateLimit: int64(c.Backup.RateLimit),
 		KeepOld: c.Restore.KeepOld, RestoreJobs: c.Restore.Jobs, StopGrace: c.Stop.Grace, CleanupWithin: cleanupWithin, Writer: "fencepost " + a.version, Logger: a.log,
-		Now: a.clock.Now, Paused: a.paused, Drained: a.drained, Retention: policies, Abilities: a.abilities,
+		Now: a.clock.Now, Paused: a.paused, Drained: a.drained, Marked: a.waitingMark, Memory: doneTasks{a}, Retention: policies, Abilities: a.abilities,
 		Signer: signer(a.group, c.Node),
 	})
 	if err != nil {

@@ -80,7 +80,9 @@ var rows = []row{
 	{pkg: "cmd/internal/overview", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/metrics", may: []string{"cmd/internal/api"}},
 	{pkg: "cmd/internal/notify", may: []string{"cmd/internal/api"}},
-	{pkg: "cmd/internal/offline", may: []string{"configs", "gms/certs", "recovery/home", "pipeline/..."}},
+	// What a group keeps of itself in its storages: how it is written, and what of it a new group takes.
+	{pkg: "cmd/internal/groupstate", may: []string{"pipeline/processor", "pipeline/storage", "pipeline/ledger"}},
+	{pkg: "cmd/internal/offline", may: []string{"cmd/internal/groupstate", "configs", "gms/certs", "recovery/home", "pipeline/..."}},
 	// What the group keeps beside backups, and what is made of it: who may do what, and who did.
 	{pkg: "cmd/internal/kept", may: []string{"gms/protocol"}},
 	{pkg: "cmd/internal/accounts", may: []string{"cmd/internal/api", "cmd/internal/kept"}},
@@ -100,7 +102,7 @@ var rows = []row{
 		may: []string{
 			"signals", "gms", "gms/certs", "gms/protocol", "recovery/...", "pipeline/...", "configs",
 			"cmd/components", "cmd/internal/api", "cmd/internal/offline", "cmd/internal/admin", "cmd/internal/web", "cmd/internal/overview", "cmd/internal/metrics", "cmd/internal/notify",
-			"cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit", "cmd/internal/approvals", "cmd/internal/settings",
+			"cmd/internal/kept", "cmd/internal/accounts", "cmd/internal/audit", "cmd/internal/approvals", "cmd/internal/settings", "cmd/internal/groupstate",
 		},
 		not: []string{"pipeline/pgtest", "pipeline/storage/storagetest", "pipeline/storage/dropbox/dropboxtest", "pipeline/ledger/ledgertest", "pipeline/ledger/embedded/embeddedtest", "pipeline/component/componenttest"},
 	},

@@ -14,7 +14,7 @@ import (
 type numbersOutput api.Numbers
 
 func (r *root) groupCommand() *cobra.Command {
-	return group("group", "Look after what the group as a whole keeps", r.groupRebaseCommand())
+	return group("group", "Look after what the group as a whole keeps", r.groupRebaseCommand(), r.groupRestoreCommand())
 }
 
 func (r *root) groupRebaseCommand() *cobra.Command {

@@ -19,9 +19,9 @@ func (r *root) daemonOf(config string) *api.Client {
 	return r.client()
 }
 
-// groupSettings are the group's settings with the databases that were found on its servers, for a command that looks at a
-// node's file by itself: those of the files at path, where that is named, else those that the daemon tells.
-func groupSettings(ctx context.Context, c *api.Client, path string) (*configs.Settings, error) {
+// keptSettings are the group's settings as people have entered them: those of the files at path, where that is named, else
+// those that the daemon tells.
+func keptSettings(ctx context.Context, c *api.Client, path string) (*configs.Settings, error) {
 	if path != "" {
 		s, err := configs.LoadSettings(path)
 		return &s, err
@@ -30,11 +30,22 @@ func groupSettings(ctx context.Context, c *api.Client, path string) (*configs.Se
 	if err != nil {
 		return nil, err
 	}
-	servers, err := c.Servers(ctx)
+	s, err := settingsOf(kept)
+	return &s, err
+}
+
+// groupSettings are the group's settings with the databases that were found on its servers, for a command that looks at a
+// node's file by itself: those of the files at path, where that is named, else those that the daemon tells.
+func groupSettings(ctx context.Context, c *api.Client, path string) (*configs.Settings, error) {
+	if path != "" {
+		s, err := configs.LoadSettings(path)
+		return &s, err
+	}
+	kept, err := keptSettings(ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
-	s, err := settingsOf(kept)
+	servers, err := c.Servers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +59,7 @@ func groupSettings(ctx context.Context, c *api.Client, path string) (*configs.Se
 			found = append(found, f)
 		}
 	}
-	s = s.Expand(found)
+	s := kept.Expand(found)
 	return &s, nil
 }
 

@@ -51,9 +51,17 @@ func (r *root) kitMakeCommand() *cobra.Command {
 		if o.Settings, err = groupSettings(cmd.Context(), c, from); err != nil && !(away(err) && from == "") {
 			return err
 		}
+		if o.Settings != nil {
+			if o.Kept, err = keptSettings(cmd.Context(), c, from); err != nil {
+				return err
+			}
+		}
 		content, err := offline.MakeKit(o)
 		if err != nil {
 			return err
+		}
+		if err := c.NoteKit(cmd.Context(), api.Kit{ID: content.ID, Places: content.Places, Signers: content.Signers}); err != nil {
+			content.Warnings = append(content.Warnings, "the group was not told of the kit, and does not warn when it is out of date: "+err.Error())
 		}
 		return r.print(kitOutput{content, args[0]})
 	}

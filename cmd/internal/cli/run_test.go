@@ -32,7 +32,7 @@ func daemon(t *testing.T, f *fake) string {
 	}
 	socket := filepath.Join(dir, "a.sock")
 	store, who, trail := people(t)
-	h := admin.NewHandler(admin.Backend{Members: f, Recoveries: f, Operator: f, Drains: f, Keyring: f, Notifier: f, Reloader: f, Usage: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Settings: f, Ledgers: f, Autonomous: f, Recurring: f, Watch: f.watch, Accounts: who, Trail: trail, Kept: store, Now: now})
+	h := admin.NewHandler(admin.Backend{Members: f, Recoveries: f, Operator: f, Drains: f, Keyring: f, Notifier: f, Reloader: f, Usage: f, Tasks: f, Backups: f, Requests: f, Keeping: f, Storages: f, Settings: f, Ledgers: f, GroupStates: f, Autonomous: f, Recurring: f, Watch: f.watch, Accounts: who, Trail: trail, Kept: store, Now: now})
 	s := admin.NewServer(socket, h, slog.New(slog.DiscardHandler))
 	if err := s.Start(); err != nil {
 		t.Fatal(err)

@@ -128,6 +128,13 @@ func (s statusOutput) text(w io.Writer, now time.Time) {
 	if s.CertificateUntil != nil {
 		f.add("certificate", certificateWords(*s.CertificateUntil, now))
 	}
+	if len(s.Sealed) > 0 {
+		f.add("keys", "none that opens what "+strings.Join(s.Sealed, " and ")+" makes: this node restores and verifies nothing")
+	}
+	if o.Kit != nil {
+		f.add("kit", fmt.Sprintf("made %s by %s", ago(o.Kit.Made, now), o.Kit.By))
+	}
+	f.add("own state", stateWords(o.GroupState, now))
 	f.add("tasks", fmt.Sprintf("%d running, %d waiting", o.Active, o.Waiting))
 	f.write(w)
 	writeAlarms(w, o.Alarms, now)
@@ -155,6 +162,25 @@ func certificateWords(until, now time.Time) string {
 		return fmt.Sprintf("until %s, %s left", day, count(int(left/(24*time.Hour)), "day"))
 	}
 	return "expired on " + day
+}
+
+// stateWords say where the group has stored its own state, and how old that is; "" when it has not yet.
+func stateWords(copies []api.GroupCopy, now time.Time) string {
+	var words []string
+	for _, c := range copies {
+		text := c.Storage + " " + ago(c.At, now)
+		if c.Object == "" {
+			text = c.Storage + " not yet"
+		}
+		if len(c.Without) > 0 {
+			text += " (without " + strings.Join(c.Without, " and ") + ")"
+		}
+		words = append(words, text)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "stored in " + strings.Join(words, ", ")
 }
 
 func heading(w io.Writer, text string) { fmt.Fprintf(w, "\n%s\n", paint(w, bold, text)) }

@@ -61,6 +61,7 @@ func Examine(ctx context.Context, o DoctorOptions) []Exam {
 		}
 	}
 	exams = append(exams, examineSecrets(c, o.Settings)...)
+	exams = append(exams, examineKeys(c)...)
 	exams = append(exams, examineHome(c.Home)...)
 	exams = append(exams, examinePorts(ctx, c, o.Running)...)
 	var clocks []skew

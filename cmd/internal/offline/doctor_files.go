@@ -36,6 +36,18 @@ func examineSecrets(c *configs.Config, group *configs.Settings) []Exam {
 	return append(exams, e)
 }
 
+// examineKeys tells of a node that closes what it cannot open: it is meant to be so where nothing is restored.
+func examineKeys(c *configs.Config) (exams []Exam) {
+	for i, p := range c.Processors {
+		if p.Kind != "age" || p.RestoreOnly || p.IdentityFile != "" || p.PassphraseFile != "" {
+			continue
+		}
+		exams = append(exams, Exam{What: "keys", About: fmt.Sprintf("processors[%d]", i), State: ExamOK,
+			Found: "it closes backups and has no key that opens them: this node is given no restore and no verification"})
+	}
+	return exams
+}
+
 // secretFile is a file that only its owner may read, and the key that names it.
 type secretFile struct{ key, path string }
 

@@ -25,6 +25,7 @@ import (
 //	keys/…         identities and passphrases that backups are decrypted with
 //	secrets/…      credentials of the storages
 //	signers.json   whose manifests are believed
+//	settings.yaml  the group's settings, as fencepost apply takes them; absent when they were not known, or there are none
 //	kit.id         the id of what the kit reads, as manifests name it; absent when nothing is encrypted, or by a passphrase
 
 // Names in a kit.
@@ -32,6 +33,7 @@ const (
 	kitSteps  = "STEPS.txt"
 	kitConfig = "restore.yaml"
 	kitID     = "kit.id"
+	kitKept   = "settings.yaml"
 	kitDir    = "@DIR@"
 )
 
@@ -50,6 +52,8 @@ type KitOptions struct {
 	// Settings are those of the group, with the databases that were found on its servers; nil: they are not known, which is
 	// one of the warnings.
 	Settings *configs.Settings
+	// Kept are the settings as people have entered them, without what was found by them; nil: they are not known.
+	Kept *configs.Settings
 }
 
 // KitContent tells what is in a kit.
@@ -58,6 +62,9 @@ type KitContent struct {
 	Files    []string `json:"files"`
 	Storages []string `json:"storages"`
 	Warnings []string `json:"warnings"` // what a restore by the kit will lack
+
+	Places  map[string]string `json:"-"` // StorageMark of each storage, by name
+	Signers []string          `json:"-"` // the keys that it believes, hex
 }
 
 // MakeKit writes a kit, all or nothing. Nothing secret is written but within it.
@@ -76,7 +83,7 @@ func MakeKit(o KitOptions) (KitContent, error) {
 	if o.Settings != nil {
 		c, _ = c.With(*o.Settings) // where both name something the file counts, here as on the node
 	}
-	files, content, err := kitFiles(*c, o.Now)
+	files, content, err := kitFiles(*c, o.Kept, o.Now)
 	if o.Settings == nil {
 		content.Warnings = append(content.Warnings, "the group's settings are not known: storages and databases that only they name are not in the kit")
 	}

@@ -1,12 +1,17 @@
 package offline
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +20,9 @@ import (
 )
 
 // kitFiles are the files of a kit for a configuration. It reads the keys and secrets that this refers to.
-func kitFiles(c configs.Config, now time.Time) ([]kitFile, KitContent, error) {
+func kitFiles(c configs.Config, kept *configs.Settings, now time.Time) ([]kitFile, KitContent, error) {
 	k := &kitMaker{now: now}
+	k.content.Places = map[string]string{}
 	k.line("# What is needed to restore from the storages of group %s; made %s.", c.Group, now.UTC().Format(time.DateOnly))
 	k.line("node: kit")
 	k.line("home: %s", quote(kitDir+"/home"))
@@ -29,6 +35,9 @@ func kitFiles(c configs.Config, now time.Time) ([]kitFile, KitContent, error) {
 	switch {
 	case err == nil:
 		k.file(SignersName, string(signers))
+		if err := k.believes(signers); err != nil {
+			return nil, k.content, err
+		}
 	case errors.Is(err, fs.ErrNotExist):
 		k.warn("the node's home has no %s: restores will need --accept-foreign (start the node once, then make the kit again)", SignersName)
 	default:
@@ -36,6 +45,9 @@ func kitFiles(c configs.Config, now time.Time) ([]kitFile, KitContent, error) {
 	}
 	if k.content.ID != "" {
 		k.file(kitID, k.content.ID+"\n")
+	}
+	if kept != nil && len(kept.Objects()) > 0 {
+		k.file(kitKept, kept.Text())
 	}
 	files := append([]kitFile{{kitSteps, steps(c, k.content, now)}, {kitConfig, k.config.String()}}, k.files...)
 	for _, f := range files {
@@ -111,10 +123,28 @@ func (k *kitMaker) storages(list []configs.Storage) error {
 			k.warn("storage %s is the directory %s of a machine: it must be there, or be mounted, where you restore", s.Name, s.Path)
 		}
 		k.content.Storages = append(k.content.Storages, s.Name)
+		k.content.Places[s.Name] = StorageMark(s)
 		if err := k.storage(s); err != nil {
 			return fmt.Errorf("storages[%d] %s: %w", i, s.Name, err)
 		}
 	}
+	return nil
+}
+
+// StorageMark tells two places that storages are in apart, whatever their names and how they are reached: a kit that names one
+// does not lead to the other.
+func StorageMark(s configs.Storage) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{s.Kind, s.Path, s.Endpoint, s.Bucket, s.Prefix, s.AppKey, s.Folder}, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// believes notes the keys of a list of signers.
+func (k *kitMaker) believes(text []byte) error {
+	var list Signers
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("read the list of signers: %w", err)
+	}
+	k.content.Signers = slices.Sorted(maps.Keys(list.Keys))
 	return nil
 }
 
@@ -183,6 +213,8 @@ func steps(c configs.Config, content KitContent, now time.Time) string {
 	say("A restore of one database makes no roles. If step 4 names some that are missing: create them, or have those of the old server written:")
 	say("   fencepost storage globals %s BACKUP --out roles.sql --config here/%s --signers here/%s", first(content.Storages), kitConfig, SignersName)
 	say("   Read it, and run with psql what you need of it (passwords are in it only if that was asked for).\n")
+	say("To have a new group with the settings, users and pins of the lost one, once its first node runs (its file names no storage yet):")
+	say("   fencepost group restore --from %s --kit KIT        what people had entered is in settings.yaml here, too\n", first(content.Storages))
 	say("Without the program fencepost, with the public programs age, tar and zstd:")
 	say("   age -d KIT | tar x; sed -i \"s|%s|$PWD|\" %s      this kit, in the present directory", kitDir, kitConfig)
 	say("   In a storage, a backup is BACKUP/TOKEN/: manifest.json tells the objects, their SHA-256 and which programs they")

@@ -17,7 +17,6 @@ import (
 	"github.com/fencepost/fencepost/configs"
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/ledger"
-	"github.com/fencepost/fencepost/pipeline/processor"
 	"github.com/fencepost/fencepost/pipeline/source"
 	"github.com/fencepost/fencepost/pipeline/storage"
 )
@@ -64,15 +63,7 @@ func OpenShelf(o ShelfOptions) (*Shelf, error) {
 		return nil, err
 	}
 	s := &Shelf{config: c, section: section, foreign: o.AcceptForeign, catalog: pipeline.Catalog{Storages: map[string]storage.Storage{}}}
-	var configured []processor.Processor
-	for i, p := range c.Processors {
-		made, err := OpenProcessor(p)
-		if err != nil {
-			return nil, fmt.Errorf("processors[%d] %s: %w", i, p.Kind, err)
-		}
-		configured = append(configured, made)
-	}
-	if s.catalog.Processors, err = processor.NewRegistry(Known(configured)...); err != nil {
+	if s.catalog.Processors, err = registryOf(c); err != nil {
 		return nil, err
 	}
 	if s.catalog.Trust, err = believed(o, c.Home); err != nil {

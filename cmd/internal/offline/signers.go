@@ -25,6 +25,18 @@ type Signers struct {
 	Format  int               `json:"format"`
 	Cluster string            `json:"cluster"`
 	Keys    map[string]string `json:"keys"` // public key, hex → name of the node
+	// Before are those of lost groups whose state this one has taken over, by their ids.
+	Before map[string]map[string]string `json:"before,omitempty"`
+}
+
+// Know tells whether a key is that of a node of a group: this one, or one before it.
+func (s Signers) Know(cluster, node string, key ed25519.PublicKey) bool {
+	keys := s.Keys
+	if cluster != s.Cluster {
+		keys = s.Before[cluster]
+	}
+	name, known := keys[hex.EncodeToString(key)]
+	return known && name == node
 }
 
 // ReadSigners reads a list.
@@ -48,7 +60,7 @@ func (s Signers) Write(path string) error {
 	s.Format = signersFormat
 	old, err := ReadSigners(path)
 	switch {
-	case err == nil && old.Cluster == s.Cluster && maps.Equal(old.Keys, s.Keys):
+	case err == nil && old.Cluster == s.Cluster && maps.Equal(old.Keys, s.Keys) && maps.EqualFunc(old.Before, s.Before, maps.Equal[map[string]string, map[string]string]):
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && old.Format > signersFormat:
 		return err
@@ -65,5 +77,9 @@ func (s Signers) Write(path string) error {
 
 // Trust judges manifests by the list.
 func (s Signers) Trust(_ context.Context, m pipeline.Manifest) error {
-	return pipeline.Judge(m, s.Cluster, func(node string, key ed25519.PublicKey) bool { return s.Keys[hex.EncodeToString(key)] == node })
+	cluster := s.Cluster
+	if _, before := s.Before[m.Cluster]; before {
+		cluster = m.Cluster
+	}
+	return pipeline.Judge(m, cluster, func(node string, key ed25519.PublicKey) bool { return s.Know(cluster, node, key) })
 }

@@ -24,6 +24,26 @@ const (
 
 const format = 1
 
+// Entered tells whether the record of a key is what a group has that is made anew from what it kept: a setting, or a database
+// that was found by one. HeadKey and FoundKey are not: Touch makes them.
+func Entered(key string) bool {
+	return strings.HasPrefix(key, onePrefix) || strings.HasPrefix(key, foundPrefix)
+}
+
+// Touch is the change that has everybody look at records which were put as they are: of HeadKey, or of FoundKey.
+func Touch(r kept.Record) (kept.Change, error) {
+	h := head{Format: format}
+	if r.Version != 0 {
+		if err := json.Unmarshal(r.Value, &h); err != nil {
+			return kept.Change{}, fmt.Errorf("read what is kept of the settings: %w", err)
+		}
+	}
+	if r.Key == HeadKey {
+		h.Version++
+	}
+	return kept.Put(r.Key, encode(h), r.Version), nil
+}
+
 // one is the record of a setting.
 type one struct {
 	Format int             `json:"format"`
