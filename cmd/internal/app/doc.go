@@ -11,7 +11,9 @@
 //     which plan tasks, and those that the configuration adds; items of a dead run are freed under its fence;
 //   - clock.go: the group's time, by which everything is decided that is due, expires or is kept;
 //   - storages.go: a storage belongs to the group that added it; numbers.go: it remembers the highest number given out, and
-//     nothing is begun while it has seen a higher one than the group knows.
+//     nothing is begun while it has seen a higher one than the group knows;
+//   - statekeeping.go: the group's own state is stored in each of them; staterestore.go: a new group takes that over;
+//   - done.go: which restores and deletes were completed, the group remembers apart from the ledger.
 //
 // builtin.go links the implementations of sources, processors and storages; backend.go and translate.go show it all to the
 // admin handler; stop.go is the way down. The life of an App is New, Start, wait for Done, Stop:

@@ -34,6 +34,9 @@
 // same target drops it. Whose manifests are believed, a list of keys says, which each node keeps in its home
 // (signers.json) and which may be copied to wherever it may be needed; without one a person has to accept each.
 //
+// ReadGroupState reads what a group has kept of itself in a storage, for a new group to take over; TakeOverStorages makes the
+// storages of the lost one that one's.
+//
 // A kit (MakeKit, CheckKit, UnpackKit) is all that a machine needs that has nothing but a server: keys, storages with
 // their credentials, whose manifests are believed, and a page of steps; a tar archive in one age file with a passphrase.
 //

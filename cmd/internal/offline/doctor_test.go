@@ -178,3 +178,20 @@ func TestSecretFilesAreAllKnown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestDoctorTellsOfKeys: a node that closes backups and has no key that opens them is told of, and nothing is wrong with it.
+func TestDoctorTellsOfKeys(t *testing.T) {
+	age := func(p configs.Processor) configs.Processor { p.Kind, p.Recipients = "age", []string{"age1"}; return p }
+	for _, c := range []struct {
+		p    configs.Processor
+		told bool
+	}{
+		{age(configs.Processor{}), true}, {age(configs.Processor{IdentityFile: "/k"}), false}, {age(configs.Processor{PassphraseFile: "/p"}), false},
+		{age(configs.Processor{RestoreOnly: true}), false}, {configs.Processor{Kind: "zstd"}, false},
+	} {
+		got := examineKeys(&configs.Config{Processors: []configs.Processor{c.p}})
+		if told := len(got) == 1 && got[0].State == ExamOK && strings.Contains(got[0].Found, "no restore and no verification"); told != c.told || len(got) > 1 {
+			t.Errorf("%+v: %+v", c.p, got)
+		}
+	}
+}

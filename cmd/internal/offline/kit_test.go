@@ -184,9 +184,12 @@ func TestKitHoldsTheGroupsStorages(t *testing.T) {
 		Databases: []configs.Database{{Name: "pg1.books", DSN: configs.NewDSN("file:/etc/fencepost/pg1.dsn"), DBName: "books"}},
 	}
 	kit := filepath.Join(t.TempDir(), "kit.age")
-	content, err := MakeKit(KitOptions{Config: config, Out: kit, Passphrase: kitPhrase, Now: time.Now(), Settings: &settings})
+	content, err := MakeKit(KitOptions{Config: config, Out: kit, Passphrase: kitPhrase, Now: time.Now(), Settings: &settings, Kept: &settings})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(content.Places) != 4 || content.Places["far"] != StorageMark(settings.Storages[0]) || content.Places["disk"] == StorageMark(settings.Storages[1]) {
+		t.Errorf("places %v", content.Places)
 	}
 	if !slices.Equal(content.Storages, []string{"disk", "cloud", "box", "far"}) || strings.Contains(strings.Join(content.Warnings, "\n"), "settings") {
 		t.Errorf("content %+v", content)
@@ -198,6 +201,9 @@ func TestKitHoldsTheGroupsStorages(t *testing.T) {
 	c, err := configs.LoadWith(path, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if kept, err := configs.LoadSettings(filepath.Join(filepath.Dir(path), "settings.yaml")); err != nil || kept.Text() != settings.Text() {
+		t.Errorf("the settings in the kit: %v\n%s", err, kept.Text())
 	}
 	if got, err := c.Storages[3].SecretKey.Resolve(); err != nil || got != "far-secret" || c.Storages[0].Path != "/srv/x" {
 		t.Errorf("far's secret is %q, %v; disk is at %s", got, err, c.Storages[0].Path)
