@@ -36,6 +36,6 @@ func (h *handler) ofGroupStates() []Route {
 		})),
 		post(h, api.RoleAdmin, api.PathGroupRestore, "group.restore", "Have the group take over the state of a lost one: settings, users, pins.", named(func(ctx context.Context, r api.RestoreGroup) (api.RestoredGroup, error) {
 			return h.GroupStates.RestoreGroup(ctx, r)
-		})).taking(storageWork),
+		})).taking(storageWork).over(h.wasState),
 	}
 }

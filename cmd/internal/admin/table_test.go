@@ -432,7 +432,7 @@ func TestEveryRouteAnswers(t *testing.T) {
 // nothingBefore are routes that change nothing that there was: they make something new, or begin something.
 var nothingBefore = []string{
 	"backup.create", "restore.create", "backup.verify", "backup.replicate", "schedule.run", "component.run", "fence.raise", "group.rebase", "user.add", "token.add",
-	"storage.check", "storage.test", "catalog.rebuild", "database.test", "server.look", "notify.test", "config.reload", "ledger.copy", "session.begin", "settings.apply",
+	"storage.check", "storage.test", "catalog.rebuild", "database.test", "server.look", "notify.test", "config.reload", "ledger.copy", "session.begin", "settings.apply", "kit.note",
 }
 
 // tellsBefore: the record of a change that was just made tells what there was and what there is.

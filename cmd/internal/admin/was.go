@@ -112,6 +112,12 @@ func (h *handler) wasLedger(r *http.Request, _ any) (any, error) {
 	return h.Ledgers.Ledger(r.Context())
 }
 
+// wasState is what a state would change.
+func (h *handler) wasState(r *http.Request, want any) (any, error) {
+	state, _ := want.(api.RestoreGroup)
+	return h.GroupStates.PlanRestoreGroup(r.Context(), state)
+}
+
 func (h *handler) wasDatabase(r *http.Request, _ any) (any, error) {
 	list, err := h.Settings.Databases(r.Context())
 	return oneOf(list, err, func(d api.Database) bool { return d.Name == r.PathValue("name") })
@@ -166,6 +172,10 @@ func inShort(v any) any {
 		return map[string]any{"version": v.Version, "fingerprints": prints, "in_use": used}
 	case api.Ledger:
 		return map[string]any{"kind": v.Kind, "id": v.ID, "generation": v.Generation, "frozen": v.Frozen}
+	case api.RestoredGroup:
+		return map[string]any{"done": v.Done, "new": len(v.Entered), "same": v.Same, "against": len(v.Against), "storages": len(v.Storages), "backups": v.Backups, "marks": v.Marks, "left": len(v.Left)}
+	case api.Kit:
+		return map[string]any{"id": v.ID, "made": v.Made, "by": v.By, "storages": len(v.Places)}
 	case api.Database:
 		return map[string]any{"name": v.Name, "server": v.Server, "gone": v.Gone}
 	}
