@@ -52,6 +52,7 @@ type sealed struct {
 }
 
 func (s sealed) KitID() string { return s.id }
+func (s sealed) Opens() bool   { return true }
 
 func (s sealed) Unwrap(r io.Reader) (io.ReadCloser, error) {
 	if !s.opens {
