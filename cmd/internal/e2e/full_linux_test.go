@@ -1,15 +1,11 @@
 package e2e
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/fencepost/fencepost/cmd/internal/api"
@@ -26,11 +22,8 @@ func (c *cluster) startOn(name, dir, size string) (seen string) {
 	if out, err := exec.CommandContext(c.ctx, "unshare", rights, "sh", "-c", mount, "sh", size, dir, "true").CombinedOutput(); err != nil {
 		c.t.Skipf("this machine does not let the test mount a file system: %v %s", err, out)
 	}
-	args := []string{rights, "sh", "-c", mount, "sh", size, dir, daemon, "--config", c.file(name)}
-	if !c.watched {
-		args = append(args, "--no-warden")
-	}
-	p := startCommand(c.t, filepath.Join(c.dir, name+".log"), exec.Command("unshare", args...))
+	p := startCommand(c.t, filepath.Join(c.dir, name+".log"),
+		exec.Command("unshare", rights, "sh", "-c", mount, "sh", size, dir, daemon, "--config", c.file(name), "--no-warden"))
 	c.mu.Lock()
 	c.procs[name] = p
 	c.mu.Unlock()
@@ -144,67 +137,5 @@ func TestFullDiskOfOneStorage(t *testing.T) {
 	rehearsal{c: f.cluster, words: map[string]string{"near": "disk"}, env: []string{"BACKUP=" + b.ID}, hands: map[string]func(){"lvextend -r -L +100G /dev/data/disk": grow}}.follow("storage-full")
 	if b, err := f.client("n1").Backup(f.ctx, b.ID); err != nil || b.Storages[0].State != "present" {
 		t.Errorf("the copy that was missed: %+v, %v", b, err)
-	}
-}
-
-// TestFullHome: the disk of a node's home is full where its log begins another segment: the node gives up the room that it kept
-// for that, ends in order, waits and says so in one line, and goes on when there is room. Nothing that was answered is lost.
-func TestFullHome(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, options{nodes: 1, watched: true})
-	home := filepath.Join(c.dir, "n1")
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	seen := c.startOn("n1", home, "32m")
-	filler := filepath.Join(seen, "filler")
-	f, err := os.Create(filler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for block := make([]byte, 1<<20); err == nil; {
-		_, err = f.Write(block)
-	}
-	if closed := f.Close(); !errors.Is(err, syscall.ENOSPC) || closed != nil {
-		t.Fatalf("the disk is not full: %v, %v", err, closed)
-	}
-	const waiting = "the disk of the home is full: the node starts when there is room"
-	log := func() string {
-		text, err := os.ReadFile(filepath.Join(c.dir, "n1.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	data, answered := json.RawMessage(`"`+strings.Repeat("x", 40<<10)+`"`), []string{}
-	for i := 0; i < 350 && !strings.Contains(log(), waiting); i++ {
-		id := fmt.Sprintf("i%03d", i)
-		if _, err := c.client("n1").PutItem(c.ctx, api.PutItem{ID: id, Type: "file", Data: data}); err != nil {
-			break
-		}
-		answered = append(answered, id)
-	}
-	c.until("n1 waits for room", func() bool { return strings.Contains(log(), waiting) })
-	for _, bad := range []string{"panic", "could not leave in order"} {
-		if strings.Contains(log(), bad) {
-			t.Errorf("the log has %q", bad)
-		}
-	}
-	t.Logf("%d items were put", len(answered))
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
-	c.ready("n1")
-	if n := strings.Count(log(), waiting); n != 1 {
-		t.Errorf("it said so %d times", n)
-	}
-	items, err := api.Get[[]api.Item](c.ctx, c.client("n1"), api.ItemsPath(api.ItemQuery{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range answered {
-		if !slices.ContainsFunc(items, func(it api.Item) bool { return it.ID == id }) {
-			t.Errorf("item %s is lost", id)
-		}
 	}
 }

@@ -57,6 +57,17 @@ func (r *room) keep() error {
 	return fmt.Errorf("keep room for the log: %w", err)
 }
 
+// leave gives the reserve up, when the log is closed: what is written behind it has that room, if it needs any.
+func (r *room) leave() error {
+	if r.full == nil {
+		return nil
+	}
+	if err := os.Remove(r.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("give up the room for the log: %w", err)
+	}
+	return nil
+}
+
 // fits tries a write, and once more with the room of the reserve when there was none for it. The write must begin anew each
 // time.
 func (r *room) fits(write func() error) error {

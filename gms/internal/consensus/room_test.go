@@ -89,6 +89,9 @@ func TestFullDiskAtTheEndOfASegment(t *testing.T) {
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
+	if _, err := os.Stat(disk.reserve); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what is written behind the log has no room: %v", err)
+	}
 }
 
 // TestWritesThatDoNotFit: each kind of write is tried once more with the room of the reserve, and told of once.

@@ -67,7 +67,7 @@ func (d diskStores) open(dir string, log hclog.Logger, full func(error)) (*stora
 	if err != nil {
 		return nil, err
 	}
-	closeAll := func() error { return errors.Join(w.Close(), meta.Close()) }
+	closeAll := func() error { return errors.Join(w.Close(), meta.Close(), room.leave()) }
 	return &storage{logs: w, stable: w, snaps: snaps, close: closeAll}, nil
 }
 
