@@ -23,14 +23,14 @@ func Lasting(r kept.Record) (value []byte, ok bool) {
 			return nil, false
 		}
 		u.Failures, u.LockedUntil, u.LastLogIn = 0, time.Time{}, time.Time{}
-		return encode(u), true
+		return kept.Put(r.Key, u, r.Version).Value, true
 	case strings.HasPrefix(r.Key, tokenKey("")):
 		t, err := tokenOf(r)
 		if err != nil {
 			return nil, false
 		}
 		t.LastUsed = time.Time{}
-		return encode(t), true
+		return kept.Put(r.Key, t, r.Version).Value, true
 	}
 	return nil, false
 }

@@ -25,12 +25,8 @@ func (s states) NoteKit(ctx context.Context, k api.Kit) (api.Kit, error) {
 		k.Places = map[string]string{}
 	}
 	k.Signers = append([]string{}, k.Signers...)
-	value, err := json.Marshal(k)
-	if err != nil {
-		return k, err
-	}
 	return k, kept.Update(ctx, groupStore(s), kitKey, func(r kept.Record) ([]kept.Change, error) {
-		return []kept.Change{kept.Put(kitKey, value, r.Version)}, nil
+		return []kept.Change{kept.Put(kitKey, k, r.Version)}, nil
 	})
 }
 

@@ -199,11 +199,7 @@ func (a *App) takeMarks(ctx context.Context, w *work, marks map[string]ledger.Ma
 				return err
 			}
 		}
-		value, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, kept.Put(markPrefix+id, value, 0))
+		changes = append(changes, kept.Put(markPrefix+id, m, 0))
 	}
 	return a.commitInParts(ctx, changes)
 }
@@ -217,7 +213,7 @@ func (a *App) takeRecords(ctx context.Context, records []groupstate.Record) erro
 		if _, lasting := lastingValue(r); !lasting && !settings.Entered(r.Key) {
 			return &api.Error{Code: api.CodeUsage, Message: fmt.Sprintf("the state has a record %q, which none of this version is", r.Key)}
 		}
-		change := kept.Put(r.Key, r.Value, store.Local(r.Key).Version)
+		change := kept.Again(kept.Record{Key: r.Key, Value: r.Value, Version: store.Local(r.Key).Version})
 		if strings.HasPrefix(r.Key, settings.Prefix+"one/approval/") {
 			last = append(last, change)
 		} else {

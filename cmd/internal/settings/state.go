@@ -41,7 +41,7 @@ func Touch(r kept.Record) (kept.Change, error) {
 	if r.Key == HeadKey {
 		h.Version++
 	}
-	return kept.Put(r.Key, encode(h), r.Version), nil
+	return kept.Put(r.Key, h, r.Version), nil
 }
 
 // one is the record of a setting.
