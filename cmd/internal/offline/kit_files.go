@@ -80,6 +80,7 @@ func (k *kitMaker) processors(list []configs.Processor) error {
 			continue
 		}
 		encrypts = true
+		var keys []string
 		for _, key := range []struct{ setting, path string }{{"identity_file", p.IdentityFile}, {"passphrase_file", p.PassphraseFile}} {
 			if key.path == "" {
 				continue
@@ -90,14 +91,18 @@ func (k *kitMaker) processors(list []configs.Processor) error {
 			}
 			name := "keys/" + key.setting
 			k.file(name, string(text))
-			made, err := OpenProcessor(p)
-			if err != nil {
-				return fmt.Errorf("processors[%d] %s: %w", i, p.Kind, err)
-			}
-			k.content.ID = processor.KitID([]processor.Processor{made})
-			k.line("processors:\n  - kind: age\n    restore_only: true\n    %s: %s", key.setting, quote(kitDir+"/"+name))
-			return nil
+			keys = append(keys, fmt.Sprintf("    %s: %s", key.setting, quote(kitDir+"/"+name)))
 		}
+		if len(keys) == 0 {
+			continue
+		}
+		made, err := OpenProcessor(p)
+		if err != nil {
+			return fmt.Errorf("processors[%d] %s: %w", i, p.Kind, err)
+		}
+		k.content.ID = processor.KitID([]processor.Processor{made})
+		k.line("processors:\n  - kind: age\n    restore_only: true\n%s", strings.Join(keys, "\n")) // each opens backups of some time
+		return nil
 	}
 	switch {
 	case encrypts:

@@ -209,3 +209,39 @@ func TestKitHoldsTheGroupsStorages(t *testing.T) {
 		t.Errorf("far's secret is %q, %v; disk is at %s", got, err, c.Storages[0].Path)
 	}
 }
+
+// A node that encrypts with a passphrase, and keeps the identity that opens older backups, gives both to its kit.
+func TestKitHoldsEachKey(t *testing.T) {
+	config := kitConfig4(t, "processors: [{kind: age, identity_file: ID, passphrase_file: PHRASE}]\n")
+	phrase := filepath.Join(filepath.Dir(config), "phrase")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{phrase: "staple battery horse\n", config: strings.ReplaceAll(string(text), "PHRASE", phrase)} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kit := filepath.Join(t.TempDir(), "kit.age")
+	if _, err := MakeKit(KitOptions{Config: config, Out: kit, Passphrase: kitPhrase, Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	path, err := UnpackKit(kit, kitPhrase, filepath.Join(t.TempDir(), "here"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := configs.LoadWith(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Processors[0]
+	for _, file := range []string{p.IdentityFile, p.PassphraseFile} {
+		if _, err := os.Stat(file); file == "" || err != nil {
+			t.Errorf("the kit's configuration names key file %q: %v", file, err)
+		}
+	}
+	if _, err := OpenProcessor(p); err != nil {
+		t.Errorf("the keys of the kit open nothing: %v", err)
+	}
+}
