@@ -66,9 +66,10 @@ func (a *App) kitAlarm() []api.Alarm {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return []api.Alarm{{Kind: "kit", About: a.cfg.Node, Severity: api.Warning, Local: true,
+	alarm := api.Alarm{Kind: "kit", About: a.cfg.Node, Severity: api.Warning, Local: true,
 		Text: fmt.Sprintf("the newest kit, of %s, is out of date: %s", k.Made.UTC().Format(time.DateOnly), strings.Join(lacks, "; ")),
-		Hint: "fencepost kit make FILE --config FILE, where the identity_file is"}}
+		Hint: "fencepost kit make FILE --config FILE, where the identity_file is"}
+	return []api.Alarm{alarm}
 }
 
 // kitLacks says what a kit does not lead to, of storages by the marks of their places, of the keys with an id, and of nodes by

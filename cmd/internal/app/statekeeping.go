@@ -203,13 +203,9 @@ func (a *App) noteState(ctx context.Context, name string, edit func(groupstate.C
 	if next.Token < was.Token {
 		return nil
 	}
-	value, err := json.Marshal(next)
-	if err != nil {
-		return err
-	}
 	_, err = a.group.Cache().Commit(ctx, gms.Txn{
 		Conditions: []gms.Condition{gms.VersionIs(copyKey(name), e.Version)},
-		Puts:       []gms.Put{{Key: copyKey(name), Value: value}},
+		Puts:       []gms.Put{putOf(copyKey(name), next)},
 	})
 	if isConflict(err) {
 		return nil // another has just done so

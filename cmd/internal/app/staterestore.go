@@ -151,13 +151,9 @@ func (a *App) oneMayTake(ctx context.Context, records []groupstate.Record) error
 
 // takeIDs has the group know storages and keys of a lost one. What it knows itself stays.
 func (a *App) takeIDs(ctx context.Context, s groupstate.State) error {
-	puts := map[gms.Key][]byte{}
+	var puts []gms.Put
 	for name, id := range s.Storages {
-		value, err := json.Marshal(storageRecord{Format: storageFormat, ID: id})
-		if err != nil {
-			return err
-		}
-		puts[storageKey(name)] = value
+		puts = append(puts, putOf(storageKey(name), storageRecord{Format: storageFormat, ID: id}))
 	}
 	for _, signer := range s.Signers {
 		key, err := hex.DecodeString(signer.Key)
@@ -168,14 +164,10 @@ func (a *App) takeIDs(ctx context.Context, s groupstate.State) error {
 		if signer.Cluster != a.group.ClusterID() {
 			r.Cluster = signer.Cluster
 		}
-		value, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		puts[signerKey(key)] = value
+		puts = append(puts, putOf(signerKey(key), r))
 	}
-	for key, value := range puts {
-		_, err := a.group.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(key, 0)}, Puts: []gms.Put{{Key: key, Value: value}}})
+	for _, put := range puts {
+		_, err := a.group.Cache().Commit(ctx, gms.Txn{Conditions: []gms.Condition{gms.VersionIs(put.Key, 0)}, Puts: []gms.Put{put}})
 		if err != nil && !isConflict(err) {
 			return err
 		}
@@ -242,7 +234,8 @@ func (a *App) takeRecords(ctx context.Context, records []groupstate.Record) erro
 }
 
 func lastingValue(r groupstate.Record) ([]byte, bool) {
-	list := entered([]kept.Record{{Key: r.Key, Value: r.Value}})
+	one := kept.Record{Key: r.Key, Value: r.Value}
+	list := entered([]kept.Record{one})
 	if len(list) == 0 {
 		return nil, false
 	}
