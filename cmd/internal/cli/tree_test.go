@@ -30,8 +30,6 @@ var once = []string{
 // noGolden are the commands whose JSON no golden file shows, each with why.
 var noGolden = map[string]string{
 	"group restore": "of a real storage: package app",
-	"runbook":       "the pages are package runbook's",
-	"globals diff":  "of a real server: e2e", "globals restore": "of a real server: e2e",
 }
 
 // shown are the command lines of all golden files.

@@ -151,6 +151,14 @@ func serverFromKit(t *testing.T, c *cluster, kit, phrase string, lost lostServer
 	if out := m.says("globals", "diff", "shop", "--to", "file:new.dsn", "--config", "here/restore.yaml"); !strings.Contains(out, "Roles and tablespaces of backup") || strings.Contains(out, "would be made") {
 		t.Errorf("afterwards the server lacks roles: %s", out)
 	}
+	var compared struct{ Backup, To string }
+	if err := json.Unmarshal([]byte(m.says("globals", "diff", "shop", "--to", "file:new.dsn", "--config", "here/restore.yaml", "-o", "json")), &compared); err != nil {
+		t.Fatal(err)
+	}
+	replay(t, "../cli/testdata/e2e/globals.txt", map[string]string{"BACKUP": compared.Backup, "SERVER": compared.To}, func(args ...string) (string, error) {
+		out, err := m.command(args...).Output()
+		return string(out), err
+	})
 	other := m.command("restore", "--server", "shop", "--to", "file:new.dsn", "--config", "here/restore.yaml", "--plan", "other.json", "--yes", "shop")
 	if out, err := other.CombinedOutput(); err == nil || !strings.Contains(string(out), "--skip-existing") || !strings.Contains(string(out), shop) {
 		t.Errorf("over what is there: %s%v", out, err)
