@@ -1,12 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +210,7 @@ processors: [{kind: zstd}, {kind: age, restore_only: true, identity_file: `+iden
 		!strings.Contains(complaint.String(), "not all could be done yet") {
 		t.Errorf("once more, by the command: %d\n%s%s", code, out.String(), complaint.String())
 	}
+	asGolden(t, c.Admin.Socket, map[string]string{"CONFIG": read.Config, "SIGNERS": signers, "OBJECT": filepath.Base(older)})
 
 	// What the group has of its own is not replaced unless that is said, and never removed.
 	if _, err := client.AddUser(t.Context(), api.AddUser{Name: "bob", Role: api.RoleViewer, Password: "another horse battery"}); err != nil {
@@ -333,5 +337,32 @@ func TestWriterOf(t *testing.T) {
 		if got := writerOf(c.nodes, c.leader); got != c.want {
 			t.Errorf("%v, %s leads: %s", c.nodes, c.leader, got)
 		}
+	}
+}
+
+// asGolden compares what the command prints as JSON with its golden file, in which names stand for what is drawn.
+func asGolden(t *testing.T, socket string, names map[string]string) {
+	t.Helper()
+	const path = "../cli/testdata/e2e/state.txt"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about, rest, _ := strings.Cut(string(text), "\n$ fencepost ")
+	command, _, _ := strings.Cut(rest, "\n")
+	args := append([]string{"--socket", socket}, strings.Fields(command)...)
+	for i := range args {
+		args[i] = cmp.Or(names[args[i]], args[i])
+	}
+	var out strings.Builder
+	cli.Main(t.Context(), args, cli.Env{Stdout: &out, Stderr: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now})
+	got := regexp.MustCompile(`[0-9a-f]{32}`).ReplaceAllString(out.String(), "ID")
+	got = regexp.MustCompile(`"made": "[^"]*"`).ReplaceAllString(got, `"made": "TIME"`)
+	got = regexp.MustCompile(`"high": [0-9]+`).ReplaceAllString(got, `"high": TOKEN`)
+	for name, is := range names {
+		got = strings.ReplaceAll(got, is, name)
+	}
+	if got = about + "\n$ fencepost " + command + "\n" + got; got != string(text) {
+		t.Errorf("%s is\n%s", path, got)
 	}
 }

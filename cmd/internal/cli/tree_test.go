@@ -27,11 +27,6 @@ var once = []string{
 	"approval approve", "approval refuse", "backup manifest", "database test",
 }
 
-// noGolden are the commands whose JSON no golden file shows, each with why.
-var noGolden = map[string]string{
-	"group restore": "of a real storage: package app",
-}
-
 // shown are the command lines of all golden files.
 func shown(t *testing.T) (lines []string) {
 	t.Helper()
@@ -80,7 +75,7 @@ func TestEveryCommand(t *testing.T) {
 		if watches := cmd.Flags().Lookup("watch") != nil; watches == slices.Contains(once, name) {
 			t.Errorf("%s: --watch is there: %v; a command is made by live, or is in the list once of this test", name, watches)
 		}
-		if !inGolden(golden, name) && noGolden[name] == "" {
+		if !inGolden(golden, name) {
 			t.Errorf("%s: no golden file has its JSON: add `$ fencepost %s ... -o json` to one of testdata and run with -update", name, name)
 		}
 	}
