@@ -176,8 +176,8 @@ func restoreIntoScratch(ctx context.Context, c Catalog, r VerifyRequest, from pi
 		return fmt.Errorf("clear the scratch server: %w", err)
 	}
 	choices := source.RestoreChoices{NoEventTriggers: true}
-	if from.manifest.Source.Format != source.FormatPlain { // roles are not part of a backup, and nothing may go on from a copy
-		choices.NoOwner, choices.NoPrivileges, choices.NoSubscriptions = true, true, true
+	if from.manifest.Source.Format != source.FormatPlain { // roles and tablespaces are not part of a backup, and nothing may go on from a copy
+		choices.NoOwner, choices.NoPrivileges, choices.NoSubscriptions, choices.NoTablespaces = true, true, true, true
 	}
 	into, err := r.Scratch.Restore(ctx, r.Attempt, source.RestoreOptions{
 		Target: scratchTarget, Names: true, Info: from.manifest.Source, RestoreChoices: choices,

@@ -106,6 +106,7 @@ type RestoreChoices struct {
 	NoPrivileges    bool `json:"no_privileges,omitempty"`     // no rights are granted
 	NoSubscriptions bool `json:"no_subscriptions,omitempty"`  // logical replication does not go on from the copy
 	NoEventTriggers bool `json:"no_event_triggers,omitempty"` // not together with InPlace
+	NoTablespaces   bool `json:"no_tablespaces,omitempty"`    // everything lies where the server puts it by default
 	SchemaOnly      bool `json:"schema_only,omitempty"`       // no rows and no large objects
 
 	// Jobs is how many sessions restore at the same time: streams of rows, if the backup has several, then indexes and

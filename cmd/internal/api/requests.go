@@ -107,6 +107,7 @@ type RestoreBackup struct {
 	NoOwner         bool     `json:"no_owner,omitempty"`          // all belongs to the role that restores
 	NoPrivileges    bool     `json:"no_privileges,omitempty"`     // no rights are granted
 	NoSubscriptions bool     `json:"no_subscriptions,omitempty"`  // replication does not go on from the copy
+	NoTablespaces   bool     `json:"no_tablespaces,omitempty"`    // all lies where the server puts it by default
 	NoEventTriggers bool     `json:"no_event_triggers,omitempty"` // not in place
 	SchemaOnly      bool     `json:"schema_only,omitempty"`       // no rows, no large objects
 	Schemas         []string `json:"schemas,omitempty"`           // only these, by name

@@ -73,7 +73,7 @@ func dumpOptions(r api.CreateBackup) source.DumpOptions {
 
 func restoreChoices(r api.RestoreBackup) source.RestoreChoices {
 	return source.RestoreChoices{
-		InPlace: r.InPlace, Disconnect: r.Disconnect, NoOwner: r.NoOwner, NoPrivileges: r.NoPrivileges, NoSubscriptions: r.NoSubscriptions,
+		InPlace: r.InPlace, Disconnect: r.Disconnect, NoOwner: r.NoOwner, NoPrivileges: r.NoPrivileges, NoSubscriptions: r.NoSubscriptions, NoTablespaces: r.NoTablespaces,
 		NoEventTriggers: r.NoEventTriggers, SchemaOnly: r.SchemaOnly, Schemas: r.Schemas, Tables: r.Tables, Jobs: r.Jobs,
 	}
 }

@@ -61,6 +61,7 @@ func (r *root) restoreCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&want.NoOwner, "no-owner", false, "all belongs to the role that restores")
 	cmd.Flags().BoolVar(&want.NoPrivileges, "no-privileges", false, "grant no rights")
 	cmd.Flags().BoolVar(&want.NoSubscriptions, "no-subscriptions", false, "no subscriptions: replication does not go on from the copy")
+	cmd.Flags().BoolVar(&want.NoTablespaces, "no-tablespaces", false, "all lies where the server puts it by default")
 	cmd.Flags().BoolVar(&want.NoEventTriggers, "no-event-triggers", false, "no event triggers")
 	cmd.Flags().BoolVar(&want.SchemaOnly, "schema-only", false, "no rows and no large objects")
 	cmd.Flags().StringArrayVar(&want.Needs, "needs", nil, "label that the node must carry that does it; may be repeated")
@@ -183,6 +184,7 @@ func (c *restoring) leaves() []string {
 	add(c.want.NoPrivileges, "no rights")
 	add(c.want.NoSubscriptions, "no subscriptions")
 	add(c.want.NoEventTriggers, "no event triggers")
+	add(c.want.NoTablespaces, "no tablespaces")
 	return out
 }
 

@@ -110,6 +110,7 @@ const (
 	hintDisk       = "free space on the database server, then try again"
 	hintRoles      = "create the role first, for example from the globals backup of the server"
 	hintLost       = "see the server's log; the next attempt starts from the beginning"
+	hintTablespace = "make it on the server first (fencepost globals diff and restore), or restore with --no-tablespaces"
 	hintExtension  = "install the extension's package on the server"
 	hintEncoding   = "install the locale on the server, or restore on a server that has it"
 	hintInUse      = "disconnect its clients (prepared transactions and replication slots count too)"
@@ -177,6 +178,8 @@ func explainOutput(program, output, status string) problem {
 		return problem{conflicted + lastError(output), hintConflict, append(incomplete, source.ErrUnavailable)}
 	case has("terminating connection", "server closed the connection", "the database system is", "could not receive data from server", "no connection to the server"):
 		return problem{"the server ended the session of " + program + ": " + lastError(output), hintLost, append(incomplete, errEnded)}
+	case has("could not set default_tablespace") || has("tablespace \"") && has("does not exist"):
+		return problem{"a tablespace is missing: " + lastError(output), hintTablespace, incomplete}
 	case has("role \"") && has("does not exist"):
 		return problem{"a role is missing: " + lastError(output), hintRoles, incomplete}
 	case has("backslash commands are restricted", `\unrestrict: wrong key`):

@@ -25,7 +25,7 @@ func knowsRestrict(version string) bool {
 
 // plainTool finds the psql for a plain script, and refuses choices that only an archive offers.
 func (s *Source) plainTool(ctx context.Context, need int, c source.RestoreChoices, doing string) (tool, error) {
-	if c.NoOwner || c.NoPrivileges || c.NoSubscriptions || c.Jobs > 1 || c.Partial() {
+	if c.NoOwner || c.NoPrivileges || c.NoSubscriptions || c.NoTablespaces || c.Jobs > 1 || c.Partial() {
 		return tool{}, s.errorf(problem{what: "a plain script can only be restored as it is", hint: "edit the script, or restore all of it and drop what is not wanted"}, "%s", doing)
 	}
 	t, err := s.findTool(ctx, "psql", need)

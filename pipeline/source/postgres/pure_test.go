@@ -242,6 +242,7 @@ pg_dump: detail: Error message from server: server closed the connection unexpec
 		"pg_dump: error: query failed: FATAL:  terminating connection due to conflict with recovery\npg_dump: detail: Query was: x":                   "replay on the standby cancelled",
 		"pg_dump: error: query failed: ERROR:  canceling statement due to conflict with recovery":                                                     "replay on the standby cancelled",
 		"pg_restore: error: could not execute query: ERROR:  division by zero\nCommand was: x\npg_restore: error: a worker process died unexpectedly": "division by zero",
+		`pg_restore: error: could not set default_tablespace to fast: ERROR:  invalid value for parameter "default_tablespace": "fast"`:               "tablespace is missing",
 		`something new`: "pg_x ended with exit status 1: something new",
 		"":              "pg_x ended with exit status 1",
 	} {

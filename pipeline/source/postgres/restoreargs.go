@@ -11,6 +11,7 @@ func restoreArgs(o source.RestoreOptions, strict bool) []string {
 		arg string
 	}{
 		{o.NoOwner, "--no-owner"}, {o.NoPrivileges, "--no-privileges"}, {o.NoSubscriptions, "--no-subscriptions"}, {o.SchemaOnly, "--schema-only"},
+		{o.NoTablespaces, "--no-tablespaces"},
 	} {
 		if option.on {
 			args = append(args, option.arg)
