@@ -139,7 +139,7 @@ func (d *dump) yielding(ctx context.Context, end context.CancelCauseFunc) (stop 
 			return nil
 		}
 		end(d.src.errorf(problem{fmt.Sprintf("it gave way to %s, who had waited %v for its locks", w.who, limit),
-			"dump when nobody changes tables, or set yield to warn", []error{source.ErrIncomplete}}, "dump database %q", d.src.Database()))
+			"dump when nobody changes tables, or set yield to warn", []error{source.ErrIncomplete, source.ErrUnavailable}}, "dump database %q", d.src.Database()))
 		return errSeenEnough
 	}}.start(ctx)
 }
