@@ -119,7 +119,7 @@ func (h *Host) Start(ctx context.Context) error {
 		if c.orphans == Adopt {
 			act = h.AdoptOrphans
 		}
-		if err := group.Router().AddRecoveryFactory(c.name, signals.HandleRecovery(act)); err != nil {
+		if err := group.Router().AddRecoveryFactory(c.name, signals.HandleRecovery(act), signals.WithProgress(RecoveryStep)); err != nil {
 			return fmt.Errorf("component %s: %w", c.name, err)
 		}
 	}

@@ -20,6 +20,10 @@ const (
 	Adopt                // whoever recovers them works on their items at once, as their next round trip
 )
 
+// RecoveryStep is how long the actions of recoveries here may take for one orphan: who is stuck for longer, in a storage that
+// neither answers nor fails, loses its fence, and another node is appointed (PROTOCOL.md 13).
+const RecoveryStep = 15 * time.Minute
+
 // FreeOrphans is the action of a recovery that frees: what the dead run had begun is shut out and forgotten, and its items
 // are for whoever comes next. One that has cost too many runs their lives is set aside. An error has the signal come again.
 func (j *Joint) FreeOrphans(ctx context.Context, s signals.FailureRecoverySignal) error {
@@ -32,6 +36,7 @@ func (j *Joint) FreeOrphans(ctx context.Context, s signals.FailureRecoverySignal
 		return err
 	}
 	for _, o := range orphans {
+		fence.Progress()
 		err := fence.End(fence.Context(), o.Claim, signals.Free)
 		if errors.Is(err, signals.ErrPoison) {
 			err = j.poison(ctx, fence, o)
@@ -78,6 +83,7 @@ func (j *Joint) TakeOver(ctx context.Context, fence signals.Fence) ([]signals.Cl
 		}
 	}
 	for _, o := range orphans {
+		fence.Progress()
 		c, err := fence.Adopt(ctx, o)
 		if errors.Is(err, signals.ErrPoison) {
 			if err := j.poison(ctx, fence, o); err != nil {

@@ -252,7 +252,7 @@ func (a *App) join(ctx context.Context) error {
 		case a.adopts(c):
 			act = b.AdoptOrphans
 		}
-		if err := a.router.AddRecoveryFactory(c, signals.HandleRecovery(act)); err != nil {
+		if err := a.router.AddRecoveryFactory(c, signals.HandleRecovery(act), signals.WithProgress(components.RecoveryStep)); err != nil {
 			return err
 		}
 	}

@@ -54,6 +54,7 @@ func (b *bridge) recover(ctx context.Context, s signals.FailureRecoverySignal) e
 	}
 	var again []signals.Claim
 	for _, c := range claims {
+		fence.Progress()
 		rerun, err := b.settle(ctx, a, fence, c)
 		if err != nil {
 			return fmt.Errorf("recover task %s: %w", c.Item, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/components"
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/signals"
@@ -59,6 +60,11 @@ func TestAnOperatorDecides(t *testing.T) {
 	stop()
 	a, _ := start(t, cfg)
 	ready(t, a)
+	for _, name := range a.components() { // whoever hangs does not keep what it holds
+		if c, ok := a.router.Component(name); !ok || c.Progress != components.RecoveryStep {
+			t.Errorf("recoveries of %s promise progress each %v, want %v", name, c.Progress, components.RecoveryStep)
+		}
+	}
 	p, ctx := people{a}, t.Context()
 	finish := make(chan struct{})
 	err := a.router.AddRecoveryFactory("slow", signals.HandleRecovery(func(ctx context.Context, s signals.FailureRecoverySignal) error {
