@@ -38,6 +38,7 @@ func (a *attempt) create(ctx, keep context.Context) error {
 	}
 	m, err := a.dump(ctx, src, copies, need)
 	if err != nil {
+		a.leaveNothingVoid(keep, copies)
 		return err
 	}
 	if err := a.seal(ctx, m, copies, need); err != nil {
@@ -225,6 +226,24 @@ func (a *attempt) seal(ctx context.Context, m Manifest, copies []*copyOf, need i
 		return cause
 	}
 	return fmt.Errorf("seal backup in %d of %d storages: %w", made, need, first)
+}
+
+// leaveNothingVoid removes what a dump that lost its right has stored where a successor has shut it out already: an owner that was
+// paused may finish an object after the successor's clean-up. Without the tombstone the data is still the successor's to judge.
+func (a *attempt) leaveNothingVoid(keep context.Context, copies []*copyOf) {
+	if context.Cause(keep) == nil {
+		return // the right stands: this node reverts the attempt itself
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(keep), a.cfg.CleanupWithin)
+	defer cancel()
+	for _, c := range copies {
+		if c.store == nil {
+			continue
+		}
+		if there, err := readManifest(look, c.store, a.row().Backup, a.guard.Token); err == nil && there.Manifest.Void {
+			a.removeVoid(keep, c)
+		}
+	}
 }
 
 // removeVoid removes this attempt's data from a storage in which its manifest is void.

@@ -3,12 +3,14 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/ledger/embedded"
 	"github.com/fencepost/fencepost/pipeline/source"
+	"github.com/fencepost/fencepost/pipeline/storage"
 	"github.com/fencepost/fencepost/pipeline/storage/storagetest"
 )
 
@@ -111,6 +113,35 @@ func TestRule26_ZombieBeforeManifest(t *testing.T) {
 		}
 		if list, _ := r.led.Backups(r.Context(), ledger.BackupFilter{}); len(list) != 1 {
 			r.Errorf("backups: %+v", list)
+		}
+	})
+}
+
+// The owner is paused at the end of an object, which comes to be after its successor's clean-up: when the owner goes on, it finds
+// the tombstone and takes its object away.
+func TestRule27_ZombieFinishesAnObject(t *testing.T) {
+	inRig(t, func(r *rig) {
+		g := storagetest.NewGate()
+		zombie := r.start("n1", func(c *Config) { c.Catalog.Chain = nil }, faults{"one": {storagetest.StallEnd(storagetest.Put, g).On(source.PartData)}})
+		id := r.backup("all").ID
+		<-g.Reached()
+		old, err := r.led.Task(r.Context(), id)
+		r.must(err)
+		heir := r.start("n2", nil, nil)
+		_, claim, err := r.recoverBy(heir, zombie, old)
+		r.must(err)
+		r.must(heir.w.Resume(r.Context(), claim))
+		r.awaitState(id, ledger.Completed)
+		_, err = r.disks["one"].Put(r.Context(), ObjectPath(old.Backup, old.Token, source.PartData), storage.Bytes([]byte("late")), storage.Condition{})
+		r.must(err)
+		zombie.close(errors.New("its lease has run out")) // which it learns before it goes on
+		g.Release()
+		r.wantNoClaims() // waits until the zombie has come to its end
+		r.wantWhole("one", claim.Token)
+		for _, name := range r.objects("one") {
+			if strings.Contains(name, strconv.FormatUint(old.Token, 10)) && !strings.HasSuffix(name, "/void") {
+				r.Errorf("left of the void attempt: %s", name)
+			}
 		}
 	})
 }
