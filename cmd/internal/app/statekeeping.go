@@ -32,6 +32,8 @@ const (
 
 	lookAtState = 5 * time.Second
 	storeWithin = 2 * time.Minute
+	// glanceWithin bounds the look at a storage that may be away: whoever is asked something about it by a person waits behind.
+	glanceWithin = 5 * time.Second
 )
 
 func copyKey(storage string) gms.Key {
@@ -145,7 +147,10 @@ func (a *App) storeState(ctx context.Context, w *work, name string, st storage.S
 	if err := w.numbers.raise(ctx, lock.Token); err != nil {
 		return err
 	}
-	if err := lookAtStorages(ctx, map[string]storage.Storage{name: st})[name]; err != nil { // it is the group's own now, whatever was seen before
+	look, seen := context.WithTimeout(ctx, glanceWithin)
+	err = lookAtStorages(look, map[string]storage.Storage{name: st})[name] // it is the group's own now, whatever was seen before
+	seen()
+	if err != nil {
 		return err
 	}
 	fit := a.outfitNow()

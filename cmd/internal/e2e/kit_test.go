@@ -125,7 +125,7 @@ func TestKit(t *testing.T) {
 	}
 	config, signers := filepath.Join(dir, "restore.yaml"), filepath.Join(dir, "signers.json")
 	steps, err := os.ReadFile(filepath.Join(dir, "STEPS.txt"))
-	if err != nil || !strings.Contains(string(steps), "fencepost storage restore a BACKUP --database shop") {
+	if err != nil || !strings.Contains(string(steps), "fencepost storage restore a BACKUP --database ") {
 		t.Errorf("the steps: %s, %v", steps, err)
 	}
 	if out, err := run(nil, "storage", "list", "a", "--config", config, "--signers", signers); err != nil || !strings.Contains(out, b.ID) {
