@@ -49,6 +49,45 @@ func TestVerifyNeedsCallsThatBeganAfterIt(t *testing.T) {
 	})
 }
 
+// A round that began under a configuration with two dead voters of four counts by the one of three that one of the dead was
+// removed from: the log goes on, so its leader must be able to prove itself.
+func TestVerifyCountsByThePresentConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := []string{"a", "b", "c", "d"}
+		c := newCluster(t)
+		defer c.stop()
+		leader := c.form(all...)
+		c.applied(c.propose(leader, "x"), all...)
+		n, rest := c.nodes[leader], others(all, leader)
+		var gone string
+		for _, s := range n.Configuration().Servers {
+			if s.Address == rest[0] {
+				gone = s.ID
+			}
+		}
+		for _, dead := range rest[:2] {
+			c.wires.hold(leader, dead)
+			c.wires.hold(dead, leader)
+			defer c.wires.release(leader, dead)
+			defer c.wires.release(dead, leader)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		proved := make(chan error, 1)
+		go func() { proved <- n.Verify(ctx) }()
+		synctest.Wait()
+		if _, err := n.Remove(t.Context(), gone, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-proved; err != nil {
+			t.Errorf("the round during which the voter was removed: %v", err)
+		}
+		if err := n.Verify(ctx); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+	})
+}
+
 // Callers that come while a round is under way must not share it.
 func TestVerifyAfterIsolationIsNotSharedWithOneBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
