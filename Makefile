@@ -14,7 +14,7 @@ TARGETS ?=
 SEED ?=
 ONLY ?=
 QUICK ?=
-MINUTES ?= 5
+MINUTES ?= $(if $(CI),2,5)
 HOURS ?= 8
 PORTABLE := windows darwin freebsd
 
@@ -62,7 +62,7 @@ test-long: deps lint ## Build for the other systems, then run all tests with the
 	@FENCEPOST_LONG=1 $(GO) test -count=1 -timeout 4h ./...
 
 .PHONY: chaos
-chaos: deps ## Let five nodes live through faults from a seed (SEED=, MINUTES=5), judge what they did, and write a page into bin/chaos/.
+chaos: deps ## Let five nodes live through faults from a seed (SEED=, MINUTES=5, or 2 where CI is set), judge what they did, and write a page into bin/chaos/.
 	@FENCEPOST_SEED=$(SEED) FENCEPOST_MINUTES=$(MINUTES) FENCEPOST_REPORT=$(CURDIR)/bin/chaos \
 		$(GO) test -v -count=1 -timeout 24h -run 'TestChaos$$' ./cmd/internal/chaos
 

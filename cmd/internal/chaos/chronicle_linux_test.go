@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,7 +15,16 @@ const (
 	views      lane = "members"
 	recoveries lane = "recoveries"
 	work       lane = "work"
+	looks      lane = "checks"
 	aside      lane = "notes"
+)
+
+// Numbers of the report that its summary is made of, or that begin with these words.
+const (
+	runsClosed      = "runs closed with work or components"
+	recoveriesEnded = "recoveries ended"
+	staleTaken      = "stale writes that the resource took"
+	staleRefused    = "stale writes that it refused"
 )
 
 // event is something that happened.
@@ -55,4 +65,21 @@ func (c *chronicle) counts(what string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.count[what] += n
+}
+
+// summary is what happened, in one line.
+func (c *chronicle) summary() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := func(prefix string) (n int) {
+		for what, of := range c.count {
+			if strings.HasPrefix(what, prefix) {
+				n += of
+			}
+		}
+		return n
+	}
+	return fmt.Sprintf("%d faults, %d runs closed, %d recoveries, %d backups, %d restores, %d occurrences of a schedule, %d stale writes accepted, %d refused",
+		sum("faults")-sum("faults left out"), sum(runsClosed), sum(recoveriesEnded), sum("tasks: create completed"), sum("tasks: restore completed"),
+		sum("occurrences"), sum(staleTaken), sum(staleRefused))
 }

@@ -23,9 +23,10 @@
 //
 // The judges (judge_linux_test.go) are functions of records, and each has a test that shows it a broken record. What they look
 // at is written down by those who did it, with the machine's one monotonic clock: views as members saw them, every
-// assertion "I hold this, with this token", what clients of the cache and of locks were told, each recovery's steps, what
-// the resource took, the ledger's own trail of writes, the S3 server's log. At the end, when all faults are over, the group
-// must come to rest within a bound, and nothing may be left.
+// assertion "I hold this, with this token", what clients of the cache, of locks and of fences were told, each recovery's
+// steps, what the resource took, the ledger's own trail of writes, the logs of the S3 server and of Dropbox. At the end, when
+// all faults are over, the group must come to rest within a bound, and nothing may be left: no claim, fence, object, process
+// or file.
 //
 // A failure prints the command that repeats its plan. Processes are real, so the same plan is not the same history: it
 // meets the same faults at other moments of the work.
@@ -33,6 +34,6 @@
 // # Mutants
 //
 // Judges that cannot fail prove nothing. Some rules of the product can be taken out by a build tag, mutant_NAME;
-// mutants_linux_test.go has the list, and which tests must miss each. The rules of the simulated world have mutants of their
-// own, in package gms/internal/sim.
+// mutants_linux_test.go has the list, and which tests must miss each: scenes (scenes_linux_test.go) where real processes are
+// needed, and package gms/internal/sim, whose simulated world has mutants of its own.
 package chaos

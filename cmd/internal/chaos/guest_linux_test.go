@@ -39,7 +39,7 @@ type guestSetup struct {
 // note is one line of what a host app writes down. T, Call and At are of the machine's monotonic clock, which all processes
 // on it share.
 type note struct {
-	Kind string // hold, call, return, view
+	Kind string // hold, call, return, view, left
 	T    time.Duration
 	Run  string `json:",omitempty"`
 
@@ -49,7 +49,7 @@ type note struct {
 
 	// call, and return with the same ID: an operation on a lock or on a key of the cache.
 	ID      uint64 `json:",omitempty"`
-	Op      string `json:",omitempty"` // read, put, swap; lock, unlock
+	Op      string `json:",omitempty"` // read, put, swap; lock, unlock; raise, release
 	Value   string `json:",omitempty"`
 	Version uint64 `json:",omitempty"` // call of swap: the version expected; return: of what was read or put
 	Outcome string `json:",omitempty"` // return: ok, none (there is no entry), no (certainly not done), unknown
@@ -150,7 +150,12 @@ func (g *guest) run(ctx context.Context) (err error) {
 	manager.Stop()
 	polite, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return errors.Join(g.group.Err(), g.group.Stop(polite, jobs)) // whatever is left is seen in the log
+	_, run := g.group.Self()
+	if err := errors.Join(g.group.Err(), g.group.Stop(polite, jobs)); err != nil {
+		return err
+	}
+	g.note(note{Kind: "left", T: monotonic(), Run: run}) // whatever is left is seen in the log
+	return nil
 }
 
 // over is closed when the group has failed.
@@ -238,7 +243,11 @@ func (g *guest) job(ctx context.Context, item string, rng *rand.Rand) {
 	if err != nil {
 		return
 	}
-	for range 2 + rng.IntN(6) {
+	writes := 2 + rng.IntN(6)
+	if rng.IntN(4) == 0 {
+		writes += 30 // for longer than any lease lasts
+	}
+	for range writes {
 		g.holds(run, "job "+item, claim.Token, ctx)
 		if err := g.res.send(ctx, write{Item: item, Run: run, Token: claim.Token}); errors.Is(err, errOld) {
 			break
@@ -258,14 +267,17 @@ func (g *guest) job(ctx context.Context, item string, rng *rand.Rand) {
 
 // recover takes the jobs of a dead run away from it and gives them to all.
 func (g *guest) recover(ctx context.Context, s signals.FailureRecoverySignal) error {
-	fence, err := s.Acquire(ctx)
-	if err != nil {
-		return err
-	}
 	a := s.Appointment()
 	_, run := g.group.Self()
-	ctx = fence.Context()
 	what := fmt.Sprintf("fence %s/%s/%s", a.Component, a.Node, a.Run)
+	done := g.call(note{Op: "raise", What: what, Run: run})
+	fence, err := s.Acquire(ctx)
+	if err != nil {
+		done(note{Outcome: "unknown"})
+		return err
+	}
+	done(note{Outcome: "ok", Version: fence.Token()})
+	ctx = fence.Context()
 	orphans, err := fence.Orphans(ctx)
 	if err != nil {
 		return err
@@ -289,6 +301,12 @@ func (g *guest) recover(ctx context.Context, s signals.FailureRecoverySignal) er
 		}
 	}
 	g.holds(run, what, fence.Token(), ctx)
+	done = g.call(note{Op: "release", What: what, Version: fence.Token()})
+	if err := s.Release(ctx); err != nil {
+		done(note{Outcome: "unknown"})
+		return err
+	}
+	done(note{Outcome: "ok"})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -125,6 +126,41 @@ func judgeRecoveries(seen []api.Recovery, over bool) (broken []string) {
 	return broken
 }
 
+// judgeClosed: the work of each host app's run that ended, but for those that left with nothing to do, has been recovered.
+func judgeClosed(members map[string][]note, seen []api.Recovery) (broken []string) {
+	last, open, settled := uint64(0), []string(nil), map[string]bool{}
+	ended := map[string]bool{}
+	for _, notes := range members {
+		for _, n := range notes {
+			switch n.Kind {
+			case "left":
+				settled[n.Run] = true
+			case "view":
+				for _, r := range n.Runs {
+					ended[r] = true
+				}
+				if n.Version > last {
+					last, open = n.Version, n.Runs
+				}
+			}
+		}
+	}
+	for _, r := range open {
+		delete(ended, r)
+	}
+	for _, r := range seen {
+		if r.Component == jobs && r.Ended != 0 {
+			settled[r.Run] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ended)) {
+		if _, run, _ := strings.Cut(name, "/"); name[0] == 'h' && !settled[run] {
+			broken = append(broken, fmt.Sprintf("run %s ended, and nobody recovered its jobs", name))
+		}
+	}
+	return broken
+}
+
 // operation is a call and how it ended.
 type operation struct {
 	call, end note
@@ -230,17 +266,19 @@ func cacheHistory(members map[string][]note) (history []porcupine.Operation) {
 	return history
 }
 
-// grip is what happened to a lock: somebody got it, or an end.
+// grip is what happened to a lock or a fence: somebody got it, or an end.
 type grip struct {
 	lock  string
 	token uint64
 	got   bool
+	last  bool // an end after which nobody gets it: a fence that was released
 }
 
-// gripState is a lock as a single machine would keep it.
+// gripState is a lock or a fence as a single machine would keep it.
 type gripState struct {
 	last   uint64
 	holder uint64 // token; 0: free
+	over   bool
 }
 
 func lockModel() porcupine.Model {
@@ -250,31 +288,47 @@ func lockModel() porcupine.Model {
 		Step: func(state, input, _ any) (bool, any) {
 			s, g := state.(gripState), input.(grip)
 			if g.got {
-				return s.holder == 0 && g.token > s.last, gripState{g.token, g.token}
+				return s.holder == 0 && g.token > s.last && !s.over, gripState{last: g.token, holder: g.token}
 			}
-			return s.holder == g.token, gripState{last: s.last}
+			return s.holder == g.token, gripState{last: s.last, over: g.last}
 		},
 		DescribeOperation: func(in, _ any) string { return fmt.Sprintf("%+v", in) },
 	}
 }
 
-// lockHistory makes a history of grants and ends. An end that its client does not know of may have come at any time.
-func lockHistory(members map[string][]note) (history []porcupine.Operation) {
-	ends := map[string]operation{}
-	for _, o := range operations(members, "unlock") {
-		ends[fmt.Sprint(o.call.What, o.call.Version)] = o
+// lockHistory makes a history of grants and ends of locks.
+func lockHistory(members map[string][]note) []porcupine.Operation {
+	return gripHistory(operations(members, "lock"), operations(members, "unlock"), false)
+}
+
+// fenceHistory makes a history of raised and released fences.
+func fenceHistory(members map[string][]note) []porcupine.Operation {
+	return gripHistory(operations(members, "raise"), operations(members, "release"), true)
+}
+
+// gripHistory makes a history of grants and ends. An end that its client does not know of may have come at any time. A fence
+// that its holder is given again, for another try, is the same one.
+func gripHistory(taken, given []operation, last bool) (history []porcupine.Operation) {
+	ends, met := map[string]operation{}, map[string]bool{}
+	for _, o := range given {
+		if o.end.Outcome == "ok" {
+			ends[fmt.Sprint(o.call.What, o.call.Version)] = o
+		}
 	}
-	for i, o := range operations(members, "lock") {
-		if o.end.Outcome != "ok" {
+	for i, o := range taken {
+		name := fmt.Sprint(o.call.What, o.end.Version)
+		if o.end.Outcome != "ok" || last && met[name] {
 			continue
 		}
+		met[name] = true
 		g := grip{lock: o.call.What, token: o.end.Version, got: true}
 		history = append(history, porcupine.Operation{ClientId: i, Input: g, Call: int64(o.call.T), Return: int64(o.end.T)})
 		g.got = false
-		end := porcupine.Operation{ClientId: i, Input: g, Call: int64(o.call.T), Return: forever}
-		if e, known := ends[fmt.Sprint(g.lock, g.token)]; known && e.end.Outcome == "ok" {
-			end.Call, end.Return = int64(e.call.T), int64(e.end.T)
+		end := porcupine.Operation{ClientId: i, Call: int64(o.call.T), Return: forever}
+		if e, known := ends[name]; known {
+			end.Call, end.Return, g.last = int64(e.call.T), int64(e.end.T), last
 		}
+		end.Input = g
 		history = append(history, end)
 	}
 	return history
@@ -337,22 +391,34 @@ func hashOf(fence string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// request is one line of the S3 server's log.
+// request is one line of a storage's log.
 type request struct {
-	Operation, Object string
+	Operation, Object string // object: with its storage first
 	Status            int
 }
 
-// judgeStore: what commits an attempt, its manifest, is made once and never again, whether it was void, removed, or is there.
+// creating are the requests that make an object: to the S3 server, and to Dropbox.
+var creating = []string{"PutObject", "CompleteMultipartUpload", "files/upload", "files/upload_session/finish"}
+
+// judgeStore: what commits an attempt, its manifest, is made once and never again, whether it was void, removed, or is there;
+// and no attempt is committed, or made void, after a later one of the same backup was.
 func judgeStore(log []request) (broken []string) {
-	made := map[string]bool{}
+	made, newest := map[string]bool{}, map[string]string{}
 	for _, r := range log {
-		if strings.HasSuffix(r.Object, "/manifest.json") && r.Status/100 == 2 && (r.Operation == "PutObject" || r.Operation == "CompleteMultipartUpload") {
-			if made[r.Object] {
-				broken = append(broken, fmt.Sprintf("S3: %s was made a second time", r.Object))
-			}
-			made[r.Object] = true
+		attempt, is := strings.CutSuffix(r.Object, "/manifest.json")
+		if !is || r.Status/100 != 2 || !slices.Contains(creating, r.Operation) {
+			continue
 		}
+		if made[attempt] {
+			broken = append(broken, r.Object+" was made a second time")
+		}
+		made[attempt] = true
+		at := strings.LastIndexByte(attempt, '/') // tokens in paths sort as they are
+		backup, token := attempt[:at+1], attempt[at+1:]
+		if token < newest[backup] {
+			broken = append(broken, fmt.Sprintf("%s was made after that of attempt %s", r.Object, newest[backup]))
+		}
+		newest[backup] = max(newest[backup], token)
 	}
 	return broken
 }

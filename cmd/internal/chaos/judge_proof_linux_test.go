@@ -34,16 +34,27 @@ func TestJudgesSeeWhatIsBroken(t *testing.T) {
 			judgeRecoveries(append(recovered(9, "released"), recovered(9, "released")...), true),
 			judgeRecoveries(append(recovered(9, "released"), recovered(8, "released")...), true),
 		},
-		"a stale read":           {cached(put(1, "x", 5), put(3, "y", 6), read(5, "y", 6)), cached(put(1, "x", 5), put(3, "y", 6), read(5, "x", 5))},
-		"a lost write":           {cached(put(1, "x", 5), swap(3, 5, "y", 6)), cached(put(1, "x", 5), put(3, "z", 6), swap(5, 5, "y", 7))},
-		"a write nobody read":    {cached(put(1, "x", 5), cut(3, "y"), read(5, "x", 5)), cached(cut(1, "y"), read(3, "y", 5), read(5, "", 0))},
-		"a lock of two":          {locked(lock(1, 5), unlock(3, 5), lock(5, 6), unlock(7, 6)), locked(lock(1, 5), lock(3, 6), unlock(5, 5), unlock(7, 6))},
-		"a lock with old tokens": {locked(lock(1, 5), lock(3, 6)), locked(lock(1, 5), unlock(3, 5), lock(5, 4))},
-		"a row's old token":      {judgeTrail([]trail{task(5, "a"), task(7, "b")}), judgeTrail([]trail{task(5, "a"), task(7, "b"), task(5, "c")})},
-		"a late taker":           {judgeTrail([]trail{task(5, "a"), shut("a"), task(7, "b")}), judgeTrail([]trail{task(5, "b"), shut("a"), task(5, "a")})},
+		"a stale read":             {cached(put(1, "x", 5), put(3, "y", 6), read(5, "y", 6)), cached(put(1, "x", 5), put(3, "y", 6), read(5, "x", 5))},
+		"a lost write":             {cached(put(1, "x", 5), swap(3, 5, "y", 6)), cached(put(1, "x", 5), put(3, "z", 6), swap(5, 5, "y", 7))},
+		"a write nobody read":      {cached(put(1, "x", 5), cut(3, "y"), read(5, "x", 5)), cached(cut(1, "y"), read(3, "y", 5), read(5, "", 0))},
+		"a lock of two":            {locked(lock(1, 5), unlock(3, 5), lock(5, 6), unlock(7, 6)), locked(lock(1, 5), lock(3, 6), unlock(5, 5), unlock(7, 6))},
+		"a lock with old tokens":   {locked(lock(1, 5), lock(3, 6)), locked(lock(1, 5), unlock(3, 5), lock(5, 4))},
+		"a fence of two":           {fencesOf(raise(1, 5), raise(3, 6), release(5, 6)), fencesOf(raise(1, 5), raise(3, 6), release(5, 5))},
+		"a fence of old tokens":    {fencesOf(raise(1, 5), raise(3, 5), raise(5, 6)), fencesOf(raise(1, 5), raise(3, 4))},
+		"a fence raised once more": {fencesOf(raise(1, 5), release(3, 5)), fencesOf(raise(1, 5), release(3, 5), raise(5, 6))},
+		"a run that nobody recovered": {
+			judgeClosed(of(view(1, "h1/a", "n1/x"), view(2, "h1/b"), note{Kind: "left", Run: "b"}, view(3, "n1/y")), recoveredRun("a", 7)),
+			judgeClosed(of(view(1, "h1/a"), view(2, "h1/b")), recoveredRun("a", 0)),
+		},
+		"a row's old token": {judgeTrail([]trail{task(5, "a"), task(7, "b")}), judgeTrail([]trail{task(5, "a"), task(7, "b"), task(5, "c")})},
+		"a late taker":      {judgeTrail([]trail{task(5, "a"), shut("a"), task(7, "b")}), judgeTrail([]trail{task(5, "b"), shut("a"), task(5, "a")})},
 		"a late recoverer": {
 			judgeTrail([]trail{fenced(5), task(6, "b/"+hashOf("backup/n1/a")+"/5"), fenced(8)}),
 			judgeTrail([]trail{fenced(5), fenced(8), task(6, "b/"+hashOf("backup/n1/a")+"/5")}),
+		},
+		"an old attempt": {
+			judgeStore([]request{{"files/upload", "b/5/manifest.json", 200}, {"files/upload", "b/6/manifest.json", 200}, {"files/upload", "b/5/manifest.json", 409}}),
+			judgeStore([]request{{"files/upload", "b/6/manifest.json", 200}, {"files/upload", "b/5/manifest.json", 200}}),
 		},
 		"a second manifest": {
 			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"PutObject", "b/5/manifest.json", 412}, {"DeleteObject", "b/5/manifest.json", 204}, {"PutObject", "b/6/manifest.json", 200}}),
@@ -120,6 +131,22 @@ func cut(at int, value string) []note { return pair(at, note{Op: "put", Value: v
 
 func lock(at int, token uint64) []note {
 	return pair(at, note{Op: "lock", What: "l"}, note{Outcome: "ok", Version: token})
+}
+
+func raise(at int, token uint64) []note {
+	return pair(at, note{Op: "raise", What: "f"}, note{Outcome: "ok", Version: token})
+}
+
+func release(at int, token uint64) []note {
+	return pair(at, note{Op: "release", What: "f", Version: token}, note{Outcome: "ok"})
+}
+
+func fencesOf(list ...[]note) []string {
+	return judged(lockModel(), fenceHistory(of(join(list...)...)))
+}
+
+func recoveredRun(run string, ended uint64) []api.Recovery {
+	return []api.Recovery{{Component: jobs, Node: "h1", Run: run, Ended: ended}}
 }
 
 func unlock(at int, token uint64) []note {

@@ -134,6 +134,8 @@ func (w *world) begin(ctx context.Context, f fault) (undo func() error, err erro
 		return w.drain(ctx)
 	case grow:
 		return w.grow()
+	case moveVote:
+		return w.moveVote(ctx, f.Node)
 	}
 	return w.partition(ctx, f)
 }

@@ -47,6 +47,7 @@ const (
 	jumpClock              // a node's clock jumps by up to an hour, and back
 	drainLead              // whoever leads is drained: it hands over; then it is undrained
 	grow                   // another node joins, and leaves in order
+	moveVote               // a voter leaves for good, so that another one is promoted, and comes back as a newcomer
 	kinds
 )
 
@@ -54,7 +55,7 @@ var kindNames = []string{
 	"kill node", "kill warden", "kill warden and node", "kill child", "kill host app", "host dies", "all hosts die", "pause node", "pause host", "pause host app",
 	"leave", "leave during recovery", "isolate", "mute", "deafen", "halves", "bridge", "ring", "leader alone", "link down", "loss", "cpu hogs",
 	"postgres crashes", "postgres stalls", "postgres slow", "postgres out of reach", "s3 dies", "s3 stalls", "s3 errors", "disk full", "slow disk", "clock jumps",
-	"leader drained", "another node joins",
+	"leader drained", "another node joins", "voter leaves for good",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -121,6 +122,7 @@ type plan struct {
 	Voters   int
 	Faults   []fault
 	Until    time.Duration // when all faults are over
+	Bare     bool          // nodes have no storages, databases and schedules
 }
 
 func (p plan) String() string {

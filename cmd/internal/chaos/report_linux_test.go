@@ -18,11 +18,19 @@ type checked struct {
 	Broken []string
 }
 
+func (c checked) verdict() string {
+	if len(c.Broken) > 0 {
+		return "broken"
+	}
+	return "held"
+}
+
 // verdict notes what a judge said.
 func (c *chronicle) verdict(what string, broken []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.checks = append(c.checks, checked{what, broken})
+	c.list = append(c.list, event{looks, time.Since(c.start), 0, checked{what, broken}.verdict() + ": " + what})
 }
 
 // reportDir is where pages go.
@@ -46,6 +54,8 @@ func (w *world) report() (file string, err error) {
 // page is what the report shows. All in it is ready to be written.
 type page struct {
 	Title, Repeat, Network, Plan string
+	Summary                      string
+	Stale                        int // writes that the resource took, and should not have
 	Failed                       bool
 	Checks                       []checked
 	Counts                       []string
@@ -81,11 +91,13 @@ const (
 
 // page lays the time line out: in each lane, what lasted at the same time is in rows below each other.
 func (c *chronicle) page(p plan, network string, failed bool) page {
+	summary := c.summary()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := page{
 		Title: fmt.Sprintf("chaos, seed %d", p.Seed), Repeat: fmt.Sprintf("make chaos SEED=%d MINUTES=%g", p.Seed, p.Until.Minutes()),
 		Network: cmp.Or(network, "network namespaces on a bridge"), Plan: p.String(), Failed: failed, Checks: c.checks, Height: 20,
+		Summary: summary, Stale: c.count[staleTaken],
 	}
 	for what, n := range c.count {
 		out.Counts = append(out.Counts, fmt.Sprintf("%s: %d", what, n))
@@ -94,7 +106,7 @@ func (c *chronicle) page(p plan, network string, failed bool) page {
 	events := slices.Clone(c.list)
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.From, b.From) })
 	last := time.Duration(0)
-	for _, l := range []lane{faults, views, recoveries, work, aside} {
+	for _, l := range []lane{faults, views, recoveries, work, looks, aside} {
 		out.Lanes = append(out.Lanes, drawnLane{string(l), out.Height + rowHeight})
 		var rows []time.Duration // until when each is taken
 		for _, e := range events {
@@ -133,10 +145,12 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 body { font: 14px/1.4 system-ui, sans-serif; margin: 2em; color: #222 } h1 { margin: 0 } code, pre { background: #f3f3f3; padding: .1em .3em }
 .ok { color: #176b2c } .bad { color: #b00020; font-weight: bold } .line { overflow-x: auto; border: 1px solid #ddd } table { border-collapse: collapse }
 td, th { text-align: left; padding: .1em .8em .1em 0; vertical-align: top; border-bottom: 1px solid #eee } svg text { font-size: 11px; fill: #555 }
-.faults { fill: #c0392b } .members { fill: #8e44ad } .recoveries { fill: #d68910 } .work { fill: #2e86c1 } .notes { fill: #7f8c8d }
+.faults { fill: #c0392b } .members { fill: #8e44ad } .recoveries { fill: #d68910 } .work { fill: #2e86c1 } .checks { fill: #229954 } .notes { fill: #7f8c8d }
 </style>
 <h1>{{.Title}}</h1>
 <p class="{{if .Failed}}bad{{else}}ok{{end}}">{{if .Failed}}Something was broken.{{else}}Nothing was broken.{{end}}</p>
+<p>Stale writes that the resource accepted: <b class="{{if .Stale}}bad{{else}}ok{{end}}">{{.Stale}}</b></p>
+<p>{{.Summary}}.</p>
 <p>Repeat it with <code>{{.Repeat}}</code>. Hosts: {{.Network}}.</p>
 <h2>Checks</h2>
 <table>{{range .Checks}}<tr><td class="{{if .Broken}}bad{{else}}ok{{end}}">{{if .Broken}}broken{{else}}held{{end}}</td><td>{{.What}}{{range .Broken}}<br><span class="bad">{{.}}</span>{{end}}</td></tr>

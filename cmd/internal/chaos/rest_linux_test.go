@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -58,26 +59,53 @@ func (w *world) busy(ctx context.Context, by string, members int) error {
 	return err
 }
 
+// dispensable tells what a member that leaves would take with it: nothing, when it does not vote or the others are enough.
+func (w *world) dispensable(ctx context.Context, by, name string) error {
+	voters, err := w.voters(ctx, by)
+	if err != nil || !slices.Contains(voters, name) {
+		return err
+	}
+	o, err := w.client(by).Overview(ctx)
+	if err == nil && o.Crew.Spare == 0 {
+		err = fmt.Errorf("of %d voters %d are here: none may go", o.Crew.Voters, o.Crew.Present)
+	}
+	return err
+}
+
+// leftovers lists what is left on the nodes' hosts when everybody was stopped in order.
+func (w *world) leftovers() (list []string) {
+	for _, name := range w.everybody() {
+		for _, pid := range w.runs(name) {
+			list = append(list, fmt.Sprintf("%s still runs, as process %s", name, pid))
+		}
+		files, _ := filepath.Glob(filepath.Join(w.in(name), "volatile", "*", "*"))
+		list = append(list, files...)
+	}
+	return list
+}
+
 // occurrences looks that each minute between two moments has its task, which has completed, with a backup of its own.
 func (l *labour) occurrences(by string, from, to time.Time) {
 	w := l.w
 	s, err := schedule.New(schedule.Config{Name: "minutely", Cron: "@every 1m", Missed: schedule.All, Overlap: schedule.Queue})
 	w.must(err)
 	backups := map[string]string{}
+	var broken []string
 	for _, o := range s.Upcoming(from.Add(time.Minute), int(to.Sub(from)/time.Minute)-2) {
 		id := pipeline.OccurrenceTask(o.ID)
 		t, err := w.client(by).Task(w.ctx, id)
 		switch {
 		case err != nil:
-			w.t.Errorf("the occurrence of %v: %v", o.Due, err)
+			broken = append(broken, fmt.Sprintf("the occurrence of %v: %v", o.Due, err))
 		case t.State != api.Completed:
-			w.t.Errorf("the occurrence of %v is %s: %s", o.Due, t.State, t.Error)
+			broken = append(broken, fmt.Sprintf("the occurrence of %v is %s: %s", o.Due, t.State, t.Error))
 		case backups[t.Backup] != "":
-			w.t.Errorf("occurrences %s and %s share the backup %s", backups[t.Backup], o.ID, t.Backup)
+			broken = append(broken, fmt.Sprintf("occurrences %s and %s share the backup %s", backups[t.Backup], o.ID, t.Backup))
 		}
 		backups[t.Backup] = o.ID
 		w.said.counts("occurrences", 1)
 	}
+	w.verdict("schedules: one completed backup for each occurrence", broken)
 }
 
 // judge looks at all that is known, once the group is at rest, and ends it.
@@ -89,20 +117,19 @@ func (w *world) judge(l *labour) {
 	told, err := w.resource.told(w.ctx)
 	w.must(err)
 	w.said.counts("writes that the resource took", told.Accepted)
-	w.said.counts("writes that it refused as stale", told.Refused)
-	w.said.counts("stale writes that it took", len(told.Wrong))
-	notes := map[string][]note{}
-	for _, name := range w.guests {
-		notes[name], err = readNotes(w.in(name + ".notes"))
-		w.must(err)
-	}
+	w.said.counts(staleRefused, told.Refused)
+	w.said.counts(staleTaken, len(told.Wrong))
+	notes := w.noted()
 	w.tell(notes)
 	w.verdict("stale writes accepted by the resource", told.Wrong)
 	w.verdict("views: one history", judgeViews(notes))
 	w.verdict("claims, locks and fences: one holder at a time, growing tokens", judgeHolds(notes))
 	w.verdict("recoveries: one fence at a time, one release", judgeRecoveries(l.seen, true))
+	w.verdict("recoveries: of each run that ended and did not leave", judgeClosed(notes, l.seen))
+	w.verdict("restores: at no time there by half", l.halves)
 	w.verdict("cache: linearizable", judgeHistory("the cache", cacheModel(), cacheHistory(notes), w.picture("cache")))
 	w.verdict("locks: linearizable", judgeHistory("locks", lockModel(), lockHistory(notes), w.picture("locks")))
+	w.verdict("fences: linearizable", judgeHistory("fences", lockModel(), fenceHistory(notes), w.picture("fences")))
 	if w.plan.Postgres {
 		list, err := w.trail()
 		w.must(err)
@@ -111,8 +138,21 @@ func (w *world) judge(l *labour) {
 	}
 	requests, err := w.requests()
 	w.must(err)
-	w.said.counts("requests in the S3 server's log", len(requests))
-	w.verdict("S3: each manifest made once", judgeStore(requests))
+	w.said.counts("requests in the storages' logs", len(requests))
+	w.verdict("storages: each manifest made once", judgeStore(requests))
+}
+
+// noted is what all host apps have written down.
+func (w *world) noted() map[string][]note {
+	notes := map[string][]note{}
+	for _, name := range w.guests {
+		list, err := readNotes(w.in(name + ".notes"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			w.t.Fatal(err)
+		}
+		notes[name] = list
+	}
+	return notes
 }
 
 // verdict fails the test for what is broken, and notes what was looked at.

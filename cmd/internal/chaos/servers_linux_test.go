@@ -313,6 +313,7 @@ func (w *world) startBox() error {
 	if err := w.net.within(h, func() (err error) { l, err = net.Listen("tcp", h.addr+":8080"); return err }); err != nil {
 		return err
 	}
+	w.box = box
 	server := &http.Server{Handler: box, ReadHeaderTimeout: time.Minute}
 	served := make(chan struct{})
 	go func() { _ = server.Serve(l); close(served) }()
@@ -322,7 +323,7 @@ func (w *world) startBox() error {
 	return nil
 }
 
-// requests reads the S3 server's log: what was done to which object, and with which status.
+// requests reads the logs of the S3 server and of Dropbox: what was done to which object, and with which status.
 func (w *world) requests() (list []request, err error) {
 	text, err := os.ReadFile(w.store.log)
 	for line := range strings.Lines(string(text)) {
@@ -331,8 +332,11 @@ func (w *world) requests() (list []request, err error) {
 			continue
 		}
 		if status, err := strconv.Atoi(f[10]); err == nil {
-			list = append(list, request{strings.TrimPrefix(f[7], "s3_"), f[8], status})
+			list = append(list, request{strings.TrimPrefix(f[7], "s3_"), "S3: " + f[8], status})
 		}
+	}
+	for _, r := range w.box.Requests() {
+		list = append(list, request{r.Route, "Dropbox: " + r.Path, r.Status})
 	}
 	return list, err
 }

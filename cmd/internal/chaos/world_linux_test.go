@@ -18,6 +18,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/internal/api"
 	"github.com/fencepost/fencepost/cmd/internal/offline"
 	"github.com/fencepost/fencepost/configs"
+	"github.com/fencepost/fencepost/pipeline/storage/dropbox/dropboxtest"
 )
 
 // world is a group with all that is around it.
@@ -32,6 +33,7 @@ type world struct {
 	nodes, guests []string // names; a node may be one that has not joined yet
 	base          *base
 	store         *store
+	box           *dropboxtest.Server
 	resource      far
 	storages      string // YAML
 	disk          string // directory of the local storage
@@ -40,6 +42,8 @@ type world struct {
 	clients map[string]*api.Client
 	procs   map[string]*process // node or guest → its warden or itself, while it is wanted
 	down    map[string]int      // node or guest → faults that want it not to run
+	joins   map[string]bool     // nodes that found nothing and only join
+	moving  bool                // a voter is on its way out
 }
 
 // host of a node or of a guest: n2 and h2 are on one.
@@ -54,7 +58,7 @@ func newWorld(t testing.TB, ctx context.Context, p plan) *world {
 	}
 	w := &world{
 		t: t, ctx: ctx, dir: dir, plan: p, said: newChronicle(), guests: []string{"h1", "h2", "h3"},
-		clients: map[string]*api.Client{}, procs: map[string]*process{}, down: map[string]int{},
+		clients: map[string]*api.Client{}, procs: map[string]*process{}, down: map[string]int{}, joins: map[string]bool{},
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if w.net, err = newNetwork(); err != nil {
@@ -172,7 +176,7 @@ func (w *world) configure(name string) error {
 	in := w.in
 	var b strings.Builder
 	fmt.Fprintf(&b, "node: %s\nhome: %s\nprofile: lan\nseeds: [%s]\nlabels: []\n", name, in(name), strings.Join(w.seeds(name), ", "))
-	if slices.Contains(founders, name) {
+	if slices.Contains(founders, name) && !w.joins[name] {
 		fmt.Fprintf(&b, "bootstrap: [%s]\n", strings.Join(founders, ", "))
 	}
 	fmt.Fprintf(&b, "gossip: {bind: \"%s:7946\"}\ncluster: {bind: \"%s:7947\"}\nadmin: {socket: %s}\n", h.addr, h.addr, w.socket(name))
@@ -180,9 +184,11 @@ func (w *world) configure(name string) error {
 	fmt.Fprintf(&b, "raft: {voters: %d, snapshot_threshold: 256}\nrecovery: {fence_ttl: %v, max_attempts: %d}\n", w.plan.Voters, fenceTTL, attempts)
 	b.WriteString("backup: {rate_limit: 1MiB, max_attempts: 100, delete_delay: 0s, stall_after: 30s}\nrestore: {keep_old: 0s, start_within: 2h}\nstop: {grace: 3s}\n")
 	b.WriteString("log: {level: debug, format: json}\n")
-	fmt.Fprintf(&b, "storages:\n%s", w.storages)
-	fmt.Fprintf(&b, "databases:\n- {name: shop, dsn: %q, globals: none}\n", w.base.dsn("shop"))
-	fmt.Fprintf(&b, "schedules:\n- {name: minutely, kind: backup, database: shop, cron: \"@every 1m\", missed: all, overlap: queue}\n")
+	if !w.plan.Bare {
+		fmt.Fprintf(&b, "storages:\n%s", w.storages)
+		fmt.Fprintf(&b, "databases:\n- {name: shop, dsn: %q, globals: none}\n", w.base.dsn("shop"))
+		b.WriteString("schedules:\n- {name: minutely, kind: backup, database: shop, cron: \"@every 1m\", missed: all, overlap: queue}\n")
+	}
 	if w.plan.Postgres {
 		fmt.Fprintf(&b, "ledger: {dsn: %q}\n", w.base.dsn("ledger"))
 	}

@@ -125,8 +125,16 @@ func (c *checker) leased(m *member) {
 	}
 }
 
-// closed: nobody is closed as lapsed who holds an acknowledged lease, or whose way to the leader was whole.
+// closed: a leader does not close its predecessor as refused while that lives; nobody is closed as lapsed who holds an
+// acknowledged lease, or whose way to the leader was whole.
 func (c *checker) closed(n *node, r state.Run) {
+	if m := c.w.node(r.Node()).member; r.Evidence == wire.Evidence_EVIDENCE_REFUSED && m != nil && m.id == r.ID && m.n.up {
+		for _, by := range c.w.nodes {
+			if by.lead != nil && by.lead.former == r.Node() && by.lead.closings[r.ID] > 0 {
+				c.w.fail("rule 3: %s is closed as refused by its successor %s, and lives", r.Node(), by.name)
+			}
+		}
+	}
 	if r.Evidence != wire.Evidence_EVIDENCE_LAPSED {
 		return
 	}
@@ -183,6 +191,9 @@ func (c *checker) completed(r *row) {
 func (c *checker) commit(t *target, s *session) {
 	if len(t.commits[s.item]) > 1 {
 		c.w.fail("invariant 12: %s was committed under %v", s.item, t.commits[s.item])
+	}
+	if !s.whole {
+		c.w.fail("invariant 12: %s was committed under %d by half", s.item, s.token)
 	}
 	if s.token < t.held[s.item] {
 		c.w.fail("invariant 12: %s was committed under %d, after %d held its row", s.item, s.token, t.held[s.item])

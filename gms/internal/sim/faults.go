@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/fencepost/fencepost/gms/internal/state"
 	"github.com/fencepost/fencepost/gms/internal/wire"
 )
 
@@ -23,6 +24,14 @@ func (w *world) inject(f Fault) {
 	case StopLead:
 		if l := w.leader(); l != nil {
 			l.pause(f.For)
+		}
+	case Overrule:
+		w.overrule(f.For, 50)
+	case Wall:
+		if l := w.leader(); l != nil && l != other {
+			w.cuts(f, l, other)
+			w.wall(other, l, f.For)
+			w.inject(Fault{Kind: Depose})
 		}
 	case Depose:
 		if l := w.leader(); l != nil {
@@ -94,7 +103,7 @@ func (w *world) cuts(f Fault, n, other *node) {
 			links = append(links, [2]int{to.id, n.id})
 		case f.Kind == Mute:
 			links = append(links, [2]int{n.id, to.id})
-		case f.Kind == Link && to == other:
+		case (f.Kind == Link || f.Kind == Wall) && to == other:
 			links = append(links, [2]int{n.id, to.id}, [2]int{to.id, n.id})
 		}
 	}
@@ -109,6 +118,13 @@ func (w *world) cuts(f Fault, n, other *node) {
 			w.net.cut[l]--
 		}
 	})
+}
+
+// wall has somebody refuse one node in the name of another.
+func (w *world) wall(from, to *node, d time.Duration) {
+	way := [2]int{from.id, to.id}
+	w.net.walls[way]++
+	w.after(d, func() { w.net.walls[way]-- })
 }
 
 // operate is what a person does by the command.
@@ -129,10 +145,32 @@ func (w *world) operate(kind Kind) {
 	}
 }
 
+// overrule looks some times for a fence that is raised by another than who leads, cuts its holder off and moves it by force.
+func (w *world) overrule(d time.Duration, looks int) {
+	if l := w.leader(); l != nil && l.lead != nil {
+		for _, r := range l.machine.Recoveries() {
+			id, _ := state.RunIDOf(r.GetAppointee())
+			holder, open := l.machine.Run(id)
+			if r.GetState() != wire.RecoveryState_RECOVERY_RAISED || !open || holder.Node() == l.name {
+				continue
+			}
+			w.cuts(Fault{Kind: Isolate, For: d}, w.node(holder.Node()), nil)
+			l.raft.propose([]*wire.Command{moveAppointment(refOf(r), true, 0)}, func([]*wire.Result) {})
+			return
+		}
+	}
+	if looks > 0 {
+		w.after(20*time.Millisecond, func() { w.overrule(d, looks-1) })
+	}
+}
+
 // heal ends all faults; from here on everything must end by itself, but for what asks for a person.
 func (w *world) heal() {
 	w.calm = true
 	clear(w.net.cut)
+	for way := range w.net.walls {
+		w.net.walls[way] = 0
+	}
 	w.net.lost, w.net.slow = 0, 0
 	w.ledger.away, w.store.away, w.target.away = false, false, false
 	for _, n := range w.nodes {

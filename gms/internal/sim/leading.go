@@ -119,7 +119,7 @@ func (l *leading) carryOut(p detect.Proposal) {
 	case detect.Probe:
 		l.probe(run, func(refused bool) { l.step(detect.Event{Kind: detect.Probed, Run: p.Run, Yes: refused}) })
 	case detect.AskVoters:
-		l.probe(run, func(refused bool) { l.step(detect.Event{Kind: detect.VotersAsked, Run: p.Run, Yes: refused}) })
+		l.askVoters(run, func(refused bool) { l.step(detect.Event{Kind: detect.VotersAsked, Run: p.Run, Yes: refused}) })
 	case detect.Ping, detect.Glance:
 		l.ping(run, func(yes bool) { l.step(detect.Event{Kind: detect.Pinged, Run: p.Run, Yes: yes}) })
 	case detect.PingDead:
@@ -162,39 +162,72 @@ func (l *leading) close(run state.Run, why detect.Evidence) {
 
 // probe asks the kernel of a run's host: it refuses only when the host is there and the process is not.
 func (l *leading) probe(run state.Run, tell func(bool)) {
-	to := l.n.w.node(run.Node())
-	l.ask(to, to.hostUp, func() bool { return !to.up }, tell)
+	l.n.probe(l.n.w.node(run.Node()), tell)
+}
+
+func (n *node) probe(to *node, tell func(bool)) {
+	if n.w.net.walls[[2]int{n.id, to.id}] > 0 { // somebody answers in its name
+		n.after(n.w.delay(), func() { tell(true) })
+		return
+	}
+	n.ask(to, to.hostUp, func() bool { return !to.up }, tell)
+}
+
+// askVoters has all nodes probe a run's host: a majority must have seen it refuse. In a world without walls whoever gets an
+// answer gets the same one, and the leader's own stands for all.
+func (l *leading) askVoters(run state.Run, tell func(bool)) {
+	if len(l.n.w.net.walls) == 0 {
+		l.probe(run, tell)
+		return
+	}
+	w, to, yes, told := l.n.w, l.n.w.node(run.Node()), 0, false
+	say := func(refused bool) {
+		if !told {
+			told = true
+			tell(refused)
+		}
+	}
+	saw := func(refused bool) {
+		if refused {
+			yes++
+		}
+		if yes > len(w.nodes)/2 {
+			say(true)
+		}
+	}
+	for _, voter := range w.nodes {
+		w.send(l.n, voter, func() {
+			voter.probe(to, func(refused bool) { w.send(voter, l.n, func() { saw(refused) }) })
+		})
+	}
+	l.after(2*answerTime, func() { say(false) })
 }
 
 // ping asks the process itself.
 func (l *leading) ping(run state.Run, tell func(bool)) {
 	to := l.n.w.node(run.Node())
-	l.ask(to, to.running(), func() bool { return to.running() && to.member != nil && to.member.id == run.ID && !to.member.closed }, tell)
+	l.n.ask(to, to.running(), func() bool { return to.running() && to.member != nil && to.member.id == run.ID && !to.member.closed }, tell)
 }
 
 // ask brings an answer there and back, or false when its time is over.
-func (l *leading) ask(to *node, there bool, answer func() bool, tell func(bool)) {
-	w, told := l.n.w, false
+func (n *node) ask(to *node, there bool, answer func() bool, tell func(bool)) {
+	w, told := n.w, false
 	say := func(yes bool) {
 		if !told {
 			told = true
 			tell(yes)
 		}
 	}
-	l.after(answerTime, func() { say(false) })
-	if !there || !w.open(l.n.id, to.id) || w.net.lost > 0 && w.chance(w.net.lost) {
+	n.after(answerTime, func() { say(false) })
+	if !there || !w.open(n.id, to.id) || w.net.lost > 0 && w.chance(w.net.lost) {
 		return
 	}
 	w.after(w.delay(), func() {
-		if !w.open(l.n.id, to.id) || !w.open(to.id, l.n.id) {
+		if !w.open(n.id, to.id) || !w.open(to.id, n.id) {
 			return
 		}
 		yes := answer()
-		w.after(w.delay(), l.n.bound(func() {
-			if !l.over {
-				say(yes)
-			}
-		}))
+		w.after(w.delay(), n.bound(func() { say(yes) }))
 	})
 }
 

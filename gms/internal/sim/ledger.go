@@ -81,7 +81,7 @@ func (l *ledger) refuses(p pass) bool {
 	if l.w.plan.Mutant == GuardUnread {
 		return false
 	}
-	return l.shut[p.run] || p.fence != fenceName{} && l.guards[p.fence] > p.token
+	return l.shut[p.run] || p.fence != fenceName{} && l.guards[p.fence] > p.token && l.w.plan.Mutant != HoldersLetIn
 }
 
 func (s *shutOut) covers(p pass) bool {

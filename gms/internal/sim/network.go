@@ -4,9 +4,10 @@ import "time"
 
 // network knows which directed links are cut, and how bad the rest is.
 type network struct {
-	cut  map[[2]int]int // number of faults that cut the link
-	lost int            // one message in so many is lost; 0: none
-	slow time.Duration  // the longest that a message may take in bad times
+	cut   map[[2]int]int // number of faults that cut the link
+	walls map[[2]int]int // from, to: a firewall answers in to's name, and refuses
+	lost  int            // one message in so many is lost; 0: none
+	slow  time.Duration  // the longest that a message may take in bad times
 }
 
 const usual = 2 * time.Millisecond

@@ -25,11 +25,14 @@ const (
 	TokensUnchecked            // writes do not compare the row's token (rule 25)
 	NoTombstone                // a dead attempt's manifest is not made void (rule 26)
 	RowAfterWrite              // a restore takes the attempt's row after the guarded write (rule 31)
+	HoldersLetIn               // writes do not read the guard row of their fence (rule 23)
+	RowNotTaken                // a restore commits without the attempt's row (rule 31)
+	CommitAtEnd                // a restore commits at the end of its input, whatever ended it
 )
 
 var mutants = []string{
 	"sound", "unproved leader", "renewed while closing", "detour counts anew", "lease forgotten", "lease not awaited", "no shut-out", "unlocked shut-out",
-	"guard unread", "tokens unchecked", "no tombstone", "row after write",
+	"guard unread", "tokens unchecked", "no tombstone", "row after write", "earlier holders let in", "row not taken", "commit at the end of input",
 }
 
 // String names the mutant.
@@ -60,12 +63,15 @@ const (
 	Move                 // an operator moves an appointment by force
 	Drop                 // an operator drops a parked recovery
 	Maintain             // a run raises a maintenance fence
-	kinds
+	Overrule             // whoever holds a fence is cut off, and an operator gives it to another by force; likewise
+	Wall                 // whoever leads loses its office, and a firewall refuses the other in its name; only in scenes of its own
 )
+
+const kinds = int(Overrule) // of faults that are drawn at any time
 
 var kindNames = []string{
 	"kill", "host dies", "pause", "kill leader", "stop leader", "isolate", "deafen", "mute", "link", "lossy", "slow", "ledger", "store", "target",
-	"slander", "leave", "depose", "move", "drop", "maintain",
+	"slander", "leave", "depose", "move", "drop", "maintain", "overrule", "wall",
 }
 
 // Fault happens at a time, to nodes, for a while.
@@ -107,12 +113,18 @@ func Draw(seed uint64) Plan {
 	for range 3 + rng.IntN(40) {
 		p.Faults = append(p.Faults, Fault{
 			At:   2*time.Second + time.Duration(rng.Int64N(int64(p.Until-12*time.Second))),
-			Kind: Kind(rng.IntN(int(kinds))), Node: rng.IntN(p.Nodes), Other: rng.IntN(p.Nodes),
+			Kind: Kind(rng.IntN(kinds)), Node: rng.IntN(p.Nodes), Other: rng.IntN(p.Nodes),
 			For: time.Duration(1<<rng.IntN(14)) * time.Millisecond,
 		})
 	}
 	if rng.IntN(3) == 0 {
 		p.Faults = append(p.Faults, hesitation(rng, p)...)
+	}
+	switch rng.IntN(8) {
+	case 0:
+		p.Faults = append(p.Faults, walls(rng, p)...)
+	case 1:
+		p.Faults = append(p.Faults, overruled(rng, p)...)
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return p
@@ -126,6 +138,24 @@ func hesitation(rng *rand.Rand, p Plan) []Fault {
 	for ; at < p.Until-12*time.Second; at += 3 * time.Second {
 		d := ttl - ttl/3 + time.Duration(rng.Int64N(int64(ttl)))
 		list = append(list, Fault{At: at, Kind: Slander, Node: node, For: d + time.Second}, Fault{At: at, Kind: Pause, Node: node, For: d})
+	}
+	return list
+}
+
+// walls are firewalls that refuse a node in the name of whoever led a moment ago: a leader takes its predecessor, which all
+// others reach, for dead.
+func walls(rng *rand.Rand, p Plan) (list []Fault) {
+	for at := 5 * time.Second; at < p.Until-12*time.Second; at += 4 * time.Second {
+		list = append(list, Fault{At: at, Kind: Wall, Other: rng.IntN(p.Nodes), For: 3 * time.Second})
+	}
+	return list
+}
+
+// overruled are recoverers that are taken for hung, and are not: they reach the ledger, and do not hear that they are
+// recoverers no more.
+func overruled(rng *rand.Rand, p Plan) (list []Fault) {
+	for at := 5 * time.Second; at < p.Until-15*time.Second; at += 4 * time.Second {
+		list = append(list, Fault{At: at, Kind: Kill, Node: rng.IntN(p.Nodes), For: 2 * time.Second}, Fault{At: at, Kind: Overrule, For: 2 * time.Second})
 	}
 	return list
 }
@@ -156,7 +186,7 @@ func (r *Report) Add(o Report) {
 
 // Play plays the history of a plan. The error is the first broken invariant.
 func Play(p Plan) (Report, error) {
-	w := &world{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 2)), net: network{cut: map[[2]int]int{}}}
+	w := &world{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 2)), net: network{cut: map[[2]int]int{}, walls: map[[2]int]int{}}}
 	w.ledger, w.store, w.target, w.items = newLedger(w), newStore(w), newTarget(w), &items{w: w}
 	w.check = newChecker(w)
 	for i := range p.Nodes {

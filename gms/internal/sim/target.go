@@ -18,6 +18,7 @@ type session struct {
 	token  uint64
 	row    *attempt
 	dead   bool
+	whole  bool         // all of its input has come
 	begins func(result) // waits for the row
 }
 
@@ -45,6 +46,11 @@ func (t *target) connect(n *node, item string, token uint64, opened func(*sessio
 		s := &session{n: n, item: item, token: token, begins: answer}
 		opened(s)
 		t.open = append(t.open, s)
+		if t.w.plan.Mutant == RowNotTaken {
+			s.row = t.rowOf(item)
+			answer(result{ok: true, exists: s.row.done, token: s.row.token})
+			return
+		}
 		t.waiting[item] = append(t.waiting[item], s)
 		t.grant(item)
 	}, then)
@@ -57,11 +63,7 @@ func (t *target) grant(item string) {
 		if s.dead {
 			continue
 		}
-		row := t.attempts[item]
-		if row == nil {
-			row = &attempt{}
-			t.attempts[item] = row
-		}
+		row := t.rowOf(item)
 		s.row, t.holders[item] = row, s
 		if !row.done {
 			row.token = s.token
@@ -69,6 +71,16 @@ func (t *target) grant(item string) {
 		t.held[item] = max(t.held[item], s.token) // also when one of before gets it once more: it must not commit
 		s.begins(result{ok: true, exists: row.done, token: row.token})
 	}
+}
+
+// rowOf is the attempt's row of an item, made when there is none.
+func (t *target) rowOf(item string) *attempt {
+	row := t.attempts[item]
+	if row == nil {
+		row = &attempt{}
+		t.attempts[item] = row
+	}
+	return row
 }
 
 // commit is the COMMIT of a restore: it fails when the session was ended or its row is gone.
@@ -79,24 +91,29 @@ func (t *target) commit(n *node, s *session, then func(result, bool)) {
 	}
 	t.call(n, func(answer func(result)) {
 		t.w.after(late, func() {
-			if s.dead || t.attempts[s.item] != s.row || s.row.done {
+			if s.dead || t.w.plan.Mutant != RowNotTaken && (t.attempts[s.item] != s.row || s.row.done) {
 				answer(result{fenced: true})
 				return
 			}
-			s.row.done = true
-			t.commits[s.item] = append(t.commits[s.item], s.token)
-			t.w.report.Commits++
-			t.w.check.commit(t, s)
-			t.close(s)
+			s.whole = true
+			t.committed(s)
 			answer(result{ok: true})
 		})
 	}, then)
 }
 
+func (t *target) committed(s *session) {
+	s.row.done = true
+	t.commits[s.item] = append(t.commits[s.item], s.token)
+	t.w.report.Commits++
+	t.w.check.commit(t, s)
+	t.close(s)
+}
+
 // void deletes the attempt's row, by the session that holds it: what comes late fails.
 func (t *target) void(n *node, s *session, then func(result, bool)) {
 	t.call(n, func(answer func(result)) {
-		if s.dead || t.holders[s.item] != s {
+		if s.dead || t.holders[s.item] != s && t.w.plan.Mutant != RowNotTaken {
 			answer(result{fenced: true})
 			return
 		}
@@ -144,6 +161,9 @@ func (t *target) ended(n *node) {
 	t.w.after(t.w.between(time.Millisecond, 20*time.Second), func() {
 		for _, s := range open {
 			if s.n == n {
+				if t.w.plan.Mutant == CommitAtEnd && t.holders[s.item] == s && !s.row.done {
+					t.committed(s)
+				}
 				t.close(s)
 			}
 		}

@@ -1,0 +1,5 @@
+//go:build mutant_base
+
+package gms
+
+const mutant = "base"

@@ -1,0 +1,5 @@
+//go:build mutant_lease
+
+package gms
+
+const mutant = "lease"
