@@ -219,7 +219,7 @@ func (d *Drained) prepare() (Seal, error) {
 		return next, fmt.Errorf("make a page: %w", err)
 	}
 	if err := os.MkdirAll(k.l.volatile(gen), 0o700); err != nil {
-		return next, err
+		return next, NoRoom(err)
 	}
 	for i := range k.cfg.Seats {
 		fi, err := d.locks[i].f.Stat()

@@ -21,6 +21,8 @@ var (
 	// ErrNeedsOperator: recovery was begun MaxAttempts times and never ended. It stops, and keeps the evidence, until
 	// Keeper.Pardon.
 	ErrNeedsOperator = errors.New("recovery failed too often and needs an operator")
+	// ErrNoRoom: the disk of the home is full. Nothing was opened; the same call can be made again when there is room.
+	ErrNoRoom = errors.New("the disk of the home is full")
 	// ErrNetworkFS: the directory is on a network file system, whose locks and mappings prove nothing.
 	ErrNetworkFS = errors.New("the environment is on a network file system")
 	// ErrLeft: the seat was closed before.

@@ -56,7 +56,7 @@ func (k *Keeper) keepEvidence(seal Seal, notes map[string]string) error {
 		return err
 	}
 	if err := os.MkdirAll(k.l.evidence(), 0o700); err != nil {
-		return fmt.Errorf("keep the evidence: %w", err)
+		return fmt.Errorf("keep the evidence: %w", NoRoom(err))
 	}
 	if err := writeFile(path, append(data, '\n')); err != nil {
 		return fmt.Errorf("keep the evidence: %w", err)

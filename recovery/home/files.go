@@ -7,8 +7,10 @@ import (
 	"runtime"
 )
 
-// writeFile replaces a file so that after a crash it is either the old or the new one.
-func writeFile(path string, data []byte) error {
+// writeFile replaces a file so that after a crash it is either the old or the new one. ErrNoRoom: it is the old one.
+func writeFile(path string, data []byte) error { return NoRoom(replaceFile(path, data)) }
+
+func replaceFile(path string, data []byte) error {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -57,7 +57,7 @@ func (r Record) write(w io.WriterAt) error {
 	copy(b, data)
 	b[recordSize-1] = '\n'
 	if _, err := w.WriteAt(b, 0); err != nil {
-		return fmt.Errorf("write a seat's record: %w", err)
+		return fmt.Errorf("write a seat's record: %w", NoRoom(err))
 	}
 	return nil
 }

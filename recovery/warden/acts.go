@@ -52,7 +52,24 @@ func (w *Warden) do(a act) {
 		w.limitNode(w.cfg.Policy.StopFor, w.node.term())
 	case killA:
 		w.warn("kill the node", w.node.kill())
+	case roomA:
+		w.cfg.Logger.Error("warden: the disk of the home is full: it goes on when there is room", "home", w.cfg.Home.Dir, "error", a.err)
+		w.tellSupervisor("STATUS=the disk of the home is full")
+		w.room = time.After(roomEvery)
 	}
+}
+
+// roomEvery is how often a warden looks whether there is room on a disk that was full.
+const roomEvery = time.Second
+
+// lookForRoom goes on when there is room, or when nobody can say.
+func (w *Warden) lookForRoom() {
+	if errors.Is(home.HasRoom(w.cfg.Home.Dir), home.ErrNoRoom) {
+		w.room = time.After(roomEvery)
+		return
+	}
+	w.cfg.Logger.Info("warden: there is room on the disk of the home again", "home", w.cfg.Home.Dir)
+	w.step(roomy{})
 }
 
 func (w *Warden) limitNode(d time.Duration, err error) {

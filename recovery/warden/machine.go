@@ -19,6 +19,7 @@ const (
 	starting   state = "starting"
 	running    state = "running"
 	burying    state = "burying"  // the node is dead: kill what is left of the run, prove the home empty
+	roomless   state = "roomless" // the disk of the home is full: what did not fit is done again when there is room
 	retiring   state = "retiring" // the node has left in order
 	finished   state = "finished"
 )
@@ -62,6 +63,7 @@ type (
 	buried    struct{ err error }
 	retired   struct{ err error }
 	stopAsked struct{}
+	roomy     struct{} // there is room on the disk of the home
 	late      struct{} // a limit that an act has set is over: stacks written, or stopped
 )
 
@@ -81,6 +83,7 @@ type (
 	dumpA    struct{}            // → late
 	termA    struct{}            // → late
 	killA    struct{}            // → ended
+	roomA    struct{ err error } // → roomy
 )
 
 // Outcome is how a warden ended. Code is an exit code: 0; the node's own; 1; 5 not proven stopped; 6 needs an operator.
@@ -103,6 +106,8 @@ type machine struct {
 	hanging  bool
 	final    bool // no restart after what is going on
 	exit     Exit
+	again    act   // in state roomless: what did not fit
+	noRoom   error // and why
 	outcome  Outcome
 }
 
@@ -118,6 +123,10 @@ func (m *machine) step(now time.Duration, e event) []act {
 	case paused:
 		if m.state == pausing {
 			return m.start()
+		}
+	case roomy:
+		if m.state == roomless {
+			return m.goOn()
 		}
 	case started:
 		return m.onStarted(e.err)
@@ -168,8 +177,40 @@ func (m *machine) stop() []act {
 		return []act{termA{}}
 	case pausing:
 		return m.retire()
+	case roomless:
+		return m.giveUp()
 	}
 	return nil
+}
+
+// await waits for room to do again what did not fit. A full disk is no death: it is waited for as long as it takes, unless the
+// node is to stop.
+func (m *machine) await(err error, again act) []act {
+	m.state, m.again, m.noRoom = roomless, again, err
+	if m.stopping {
+		return m.giveUp()
+	}
+	return []act{roomA{err}}
+}
+
+// giveUp ends without what did not fit: the next warden begins with it.
+func (m *machine) giveUp() []act {
+	if _, proof := m.again.(buryA); proof {
+		return m.finish(5, m.noRoom)
+	}
+	return m.finish(1, m.noRoom)
+}
+
+func (m *machine) goOn() []act {
+	switch m.again.(type) {
+	case buryA:
+		m.state = burying
+	case recoverA:
+		m.state = recovering
+	case startA:
+		m.state = starting
+	}
+	return []act{m.again}
 }
 
 func (m *machine) onRecovered(now time.Duration, err error) []act {
@@ -178,6 +219,8 @@ func (m *machine) onRecovered(now time.Duration, err error) []act {
 		return m.finish(5, err)
 	case errors.Is(err, home.ErrNeedsOperator):
 		return m.finish(6, err)
+	case errors.Is(err, home.ErrNoRoom):
+		return m.await(err, recoverA{"there was no room on its disk"})
 	case err != nil && !m.wasUp:
 		return m.finish(1, err)
 	case err != nil:
@@ -201,6 +244,9 @@ func (m *machine) start() []act {
 }
 
 func (m *machine) onStarted(err error) []act {
+	if errors.Is(err, home.ErrNoRoom) {
+		return m.await(err, startA{})
+	}
 	if err != nil {
 		return m.finish(1, err)
 	}
@@ -230,6 +276,9 @@ func (m *machine) onEnded(now time.Duration, exit Exit) []act {
 func (m *machine) onBuried(err error) []act {
 	if errors.Is(err, home.ErrNeedsOperator) {
 		return m.finish(6, err)
+	}
+	if errors.Is(err, home.ErrNoRoom) {
+		return m.await(err, buryA{})
 	}
 	if err != nil {
 		return m.finish(5, err)

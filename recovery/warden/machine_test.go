@@ -110,7 +110,16 @@ func TestMachine(t *testing.T) {
 		"recovery needs an operator":  {script(up, death, line{buried{home.ErrNeedsOperator}, "", finished}), 6, home.ErrNeedsOperator},
 		"cleaning fails again and again": {script(up, death, buriedOK, line{recovered{errBoom}, "recover", recovering},
 			line{recovered{errBoom}, "", finished}), 6, errBoom},
-		"somebody stays at the end": {script(up, line{code0, "retire", retiring}, line{retired{home.ErrNotProven}, "", finished}), 5, home.ErrNotProven},
+		"no room at first": {script(up[:1], line{recovered{home.ErrNoRoom}, "room", roomless}, line{roomy{}, "recover", recovering},
+			line{recovered{home.ErrNoRoom}, "room", roomless}, line{roomy{}, "recover", recovering}, line{recovered{}, "start", starting},
+			line{started{home.ErrNoRoom}, "room", roomless}, line{paused{}, "", roomless}, line{roomy{}, "start", starting}, line{roomy{}, "", starting}, line{started{}, "", running},
+			line{code0, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
+		"no room for a death, which is told all the same": {script(up, death, line{buried{home.ErrNoRoom}, "room", roomless}, line{roomy{}, "bury", burying},
+			line{buried{home.ErrNoRoom}, "room", roomless}, line{roomy{}, "bury", burying}, buriedOK, line{recovered{home.ErrNoRoom}, "room", roomless},
+			line{roomy{}, "recover", recovering}, line{recovered{}, "pause 1s", pausing}, line{stopAsked{}, "retire", retiring}, line{retired{}, "", finished}), 0, nil},
+		"stopped without a proof, for want of room": {script(up, death, line{buried{home.ErrNoRoom}, "room", roomless}, line{stopAsked{}, "", finished}), 5, home.ErrNoRoom},
+		"stopped without a seal, for want of room":  {script(up[:1], line{stopAsked{}, "", recovering}, line{recovered{home.ErrNoRoom}, "", finished}), 1, home.ErrNoRoom},
+		"somebody stays at the end":                 {script(up, line{code0, "retire", retiring}, line{retired{home.ErrNotProven}, "", finished}), 5, home.ErrNotProven},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machine{policy: Policy{Restarts: 2, Window: time.Hour, MinPause: time.Second, MaxPause: 3 * time.Second}, state: idle}

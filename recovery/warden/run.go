@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fencepost/fencepost/recovery/home"
 )
 
 const (
@@ -60,7 +62,7 @@ func (r run) save(dir string) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, runFile), data, 0o600); err != nil {
-		return fmt.Errorf("save the run: %w", err)
+		return fmt.Errorf("save the run: %w", home.NoRoom(err))
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type Warden struct {
 	watch   progress
 	limit   <-chan time.Time // of dumpA, termA
 	pause   <-chan time.Time
+	room    <-chan time.Time // when it is looked for room
 	upAt    time.Time
 }
 
@@ -89,6 +90,9 @@ func (w *Warden) loop(ctx context.Context) {
 		case <-w.pause:
 			w.pause = nil
 			w.step(paused{})
+		case <-w.room:
+			w.room = nil
+			w.lookForRoom()
 		case <-w.limit:
 			w.limit = nil
 			w.step(late{})

@@ -22,8 +22,11 @@ func (c *cluster) startOn(name, dir, size string) (seen string) {
 	if out, err := exec.CommandContext(c.ctx, "unshare", rights, "sh", "-c", mount, "sh", size, dir, "true").CombinedOutput(); err != nil {
 		c.t.Skipf("this machine does not let the test mount a file system: %v %s", err, out)
 	}
-	p := startCommand(c.t, filepath.Join(c.dir, name+".log"),
-		exec.Command("unshare", rights, "sh", "-c", mount, "sh", size, dir, daemon, "--config", c.file(name), "--no-warden"))
+	args := []string{rights, "sh", "-c", mount, "sh", size, dir, daemon, "--config", c.file(name)}
+	if !c.watched {
+		args = append(args, "--no-warden")
+	}
+	p := startCommand(c.t, filepath.Join(c.dir, name+".log"), exec.Command("unshare", args...))
 	c.mu.Lock()
 	c.procs[name] = p
 	c.mu.Unlock()
