@@ -14,5 +14,5 @@
 //
 // Afterwards: see what has filled it. A home takes tens of MiB, and no more with time; logs and dumps do not belong on its disk.
 //
-// Do not: remove anything in the home: not the log, not the seal, and not what looks like a spare file. It is all that the node knows.
+// Do not: remove anything in the home, not even what looks like a spare file. It is all that the node knows.
 package runbook
