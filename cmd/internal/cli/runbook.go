@@ -43,7 +43,11 @@ func (r *root) runbookCommand() *cobra.Command {
 		}
 		p, ok := runbook.Find(args[0])
 		if !ok {
-			return &api.Error{Code: api.CodeNotFound, Message: "there is no page " + args[0], Hint: "fencepost runbook lists them"}
+			hint := "fencepost runbook lists them"
+			if near := nearest(args[0], cmd.ValidArgs); near != "" {
+				hint = "did you mean " + near + "? " + hint
+			}
+			return &api.Error{Code: api.CodeNotFound, Message: "there is no page " + args[0], Hint: hint}
 		}
 		out.Pages = []runbookPage{{p.Name, p.Title, p.Text}}
 		return r.print(out)
@@ -61,4 +65,16 @@ func (o runbookOutput) text(w io.Writer, _ time.Time) {
 		t.rows = append(t.rows, []string{p.Name, p.Title})
 	}
 	t.write(w)
+}
+
+// nearest is the name that somebody may have meant, by the measure that is used for commands; "" when there is none.
+func nearest(name string, among []string) string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, n := range among {
+		all.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}})
+	}
+	if list := all.SuggestionsFor(name); len(list) > 0 {
+		return list[0]
+	}
+	return ""
 }
