@@ -1,10 +1,12 @@
 package gmstest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +31,15 @@ type scene struct {
 	victim     string
 
 	deaths map[string]time.Time
+
+	mu     sync.Mutex
+	orders []order
+}
+
+// order is what the host's selector was asked: by whom, and for whom.
+type order struct {
+	leader     string
+	candidates []string
 }
 
 // newScene makes the group, all of whose members vote, and casts its victim.
@@ -40,7 +51,7 @@ func newScene(t *testing.T, r row, c casting) *scene {
 	if r.late {
 		x.app.late = true
 	}
-	nodes := max(r.nodes, 5)
+	nodes := cmp.Or(r.nodes, 5)
 	opts := []Option{x.app.option(), voters(nodes), WithConfig(func(node string, c *gms.Config) {
 		c.FenceTTL = 5 * time.Second
 		c.Order = func(_ string, _ signals.Member, candidates []signals.Member) []string {
@@ -70,10 +81,35 @@ func (x *scene) order(leader string, candidates []signals.Member) (runs []string
 		}
 		return rank(a) - rank(b)
 	})
+	o := order{leader: leader}
 	for _, m := range candidates {
 		runs = append(runs, m.Run)
+		o.candidates = append(o.candidates, m.Node)
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.orders = append(x.orders, o)
 	return runs
+}
+
+// cast holds that whoever was appointed to the victim's run first led then, or did not, as the casting has it. Where the victim's
+// own node led, as it leaves or has come again, nobody who leads can be appointed.
+func (x *scene) cast() {
+	x.t.Helper()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, r := range x.ended() {
+		i := slices.IndexFunc(r.Steps, func(s gms.Step) bool { return s.What == "appointed" })
+		if r.Node != x.victim || i < 0 {
+			continue
+		}
+		first := r.Steps[i].Node
+		if !slices.ContainsFunc(x.orders, func(o order) bool {
+			return slices.Contains(o.candidates, first) && ((o.leader == first) == x.recovererLeads || o.leader == x.victim)
+		}) {
+			x.t.Errorf("%s was appointed to %s first, which is not the casting: %+v", first, r.Component, x.orders)
+		}
+	}
 }
 
 // begin has the victim claim an item of each component for each of the stages, and do so many parts of it.
@@ -209,6 +245,9 @@ func (x *scene) finished() {
 	}
 	for _, r := range x.open() {
 		x.t.Errorf("parked: %+v", r)
+	}
+	if !x.app.late { // where only some have the component, they are it
+		x.cast()
 	}
 }
 

@@ -53,6 +53,7 @@ var rows = []row{
 	{name: "06 fast restart", config: withoutRefused, play: fastRestart},
 	{name: "07 cut off alone", play: func(x *scene) { cutOff(x, 1) }},
 	{name: "07 cut off with another", play: func(x *scene) { cutOff(x, 2) }},
+	{name: "07 two halves", play: halves},
 	{name: "07 one-way cut", play: oneWayCut},
 	{name: "08 quorum lost", play: quorumLost},
 	{name: "09 lies about the dead", config: withWardens, play: lies},
@@ -277,6 +278,35 @@ func cutOff(x *scene, n int) {
 	x.w.Heal()
 	x.w.AwaitView(x.w.Names()...)
 	x.refused(run)
+	x.finished()
+}
+
+// halves: one of five dies when the other four are cut in two halves, and there is no majority. Nobody is recovered, all stop at
+// their deadlines, and after the heal all come together.
+func halves(x *scene) {
+	x.begin(0, 2)
+	run := x.w.Node(x.victim).Run()
+	others := x.w.Others(x.victim, x.w.Leader())
+	x.beginOn(others[1], 1)
+	x.w.Partition([]string{x.victim, others[0]})
+	x.kill(others[1])
+	x.w.Await("the end of all leases", func() bool {
+		return !slices.ContainsFunc(x.w.Living(), func(n *Node) bool { return n.Standing() })
+	})
+	Advance(minute)
+	for _, n := range x.w.Living() {
+		x.cannot(n)
+	}
+	if n := len(x.w.observer.closings); n > 0 {
+		x.t.Errorf("%d runs were closed by a half", n)
+	}
+	x.w.Heal()
+	x.w.AwaitView(x.w.Others(others[1])...)
+	if x.w.Node(x.victim).Run() != run {
+		x.refused(run)
+	}
+	x.kill(x.victim) // which may have lived on, with its work
+	x.w.AwaitGone(x.victim)
 	x.finished()
 }
 
