@@ -2,6 +2,7 @@ package warden
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -78,7 +79,7 @@ func (w *Warden) limitNode(d time.Duration, err error) {
 }
 
 func (w *Warden) newWatch() progress {
-	return progress{limit: w.cfg.Policy.HangAfter, every: lookEvery, looked: time.Since(w.since)}
+	return progress{first: w.cfg.Policy.StartFor, limit: w.cfg.Policy.HangAfter, every: lookEvery, looked: time.Since(w.since)}
 }
 
 // start starts the node of a new run.
@@ -183,7 +184,7 @@ func (w *Warden) announce(what What) {
 		w.warn("write an obituary", err)
 		return
 	}
-	w.mail.post(letter{what, signed})
+	w.mail.post(letter{what, hex.EncodeToString(w.stood[:]), signed})
 }
 
 func (w *Warden) keep(exit Exit) {

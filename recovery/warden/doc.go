@@ -51,7 +51,7 @@
 //   - A node that ends with code 0 wanted to; it is not started again.
 //   - A full disk of the home is no death. Whatever does not fit (the proof, the seal, the next run) is done again when there is
 //     room; the warden says so once and waits for as long as it takes. The obituary of a node that dies on it goes out at once.
-//   - A node whose beats stop is asked for its stacks (SIGQUIT), then killed. Time in which the warden itself did not run does
+//   - A node whose beats stop, or do not begin, is asked for its stacks (SIGQUIT), then killed. Time in which the warden itself did not run does
 //     not count against it.
 //   - A node may stand as another run of its group without a new process: it says so before (Child.Stands), and is buried under
 //     that name. What it leaves there is believed as far as it is a run's id.

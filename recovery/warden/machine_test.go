@@ -166,13 +166,16 @@ func TestPause(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	p := progress{limit: time.Second, every: 100 * time.Millisecond}
+	p := progress{first: 10*time.Second + 50*time.Millisecond, limit: time.Second, every: 100 * time.Millisecond}
 	at := time.Duration(0)
 	look := func(step time.Duration, beats uint64) bool { at += step; return p.look(at, beats) }
 	for range 100 {
 		if look(100*time.Millisecond, 0) {
-			t.Fatal("hangs without having ever beaten")
+			t.Fatal("hangs while it still may be starting")
 		}
+	}
+	if !look(100*time.Millisecond, 0) {
+		t.Error("does not hang 10.1 s after it was started")
 	}
 	for i := range uint64(100) {
 		if look(100*time.Millisecond, i+1) {
@@ -202,7 +205,7 @@ func TestPolicyIsChecked(t *testing.T) {
 		}
 	}
 	p, err := Policy{}.withDefaults()
-	if err != nil || p.Restarts != 5 || p.HangAfter != 2*time.Minute || p.OrphanFor != time.Minute {
+	if err != nil || p.Restarts != 5 || p.HangAfter != 2*time.Minute || p.StartFor != 10*time.Minute || p.OrphanFor != time.Minute {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 // letter is an obituary on its way.
 type letter struct {
 	what   What
+	run    string // that it speaks of
 	signed []byte
 }
 
@@ -29,6 +30,7 @@ func newMail(cfg Config) *mail {
 
 func (m *mail) carry() {
 	for l := range m.letters {
+		m.cfg.Logger.Info("warden: announces", "what", l.what.String(), "run", l.run)
 		ctx, cancel := context.WithTimeout(context.Background(), m.cfg.AnnounceFor)
 		if err := m.cfg.Announcer.Announce(ctx, l.signed); err != nil {
 			m.cfg.Logger.Warn("warden: an obituary reached nobody", "what", l.what.String(), "error", err)

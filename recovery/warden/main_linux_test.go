@@ -49,6 +49,12 @@ func playNode(role, dir string) int {
 	case "crash":
 		c.Beat()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "stillborn": // does not come as far as its first beat
+		select {
+		case <-told:
+		case <-c.Orphaned():
+		}
+		return 0
 	case "family":
 		if err := family(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -17,6 +17,9 @@ type Policy struct {
 	// HangAfter is how long a node that has reported progress may report none before it is ended; default 2 min; negative:
 	// for ever. Time in which the warden itself was not running does not count.
 	HangAfter time.Duration
+	// StartFor is how long a node may take until its first progress; then it is ended like one that hangs. It is long enough
+	// for the slowest start: a node that waits for something outside beats meanwhile. Default 10 min; negative: for ever.
+	StartFor time.Duration
 	// DumpFor is how long a hung node has to write its stacks (SIGQUIT) before it is killed; default 5 s.
 	DumpFor time.Duration
 	// StopFor is how long a node that was asked to stop may take before it is killed; default 2 min.
@@ -35,7 +38,7 @@ func (p Policy) withDefaults() (Policy, error) {
 		v     time.Duration
 	}{
 		{&p.Window, 10 * time.Minute}, {&p.MinPause, 100 * time.Millisecond}, {&p.MaxPause, 30 * time.Second},
-		{&p.HangAfter, 2 * time.Minute}, {&p.DumpFor, 5 * time.Second}, {&p.StopFor, 2 * time.Minute}, {&p.OrphanFor, time.Minute},
+		{&p.HangAfter, 2 * time.Minute}, {&p.StartFor, 10 * time.Minute}, {&p.DumpFor, 5 * time.Second}, {&p.StopFor, 2 * time.Minute}, {&p.OrphanFor, time.Minute},
 	} {
 		if *f.field == 0 {
 			*f.field = f.v
@@ -64,20 +67,25 @@ func (p Policy) pause(n int) time.Duration {
 // progress decides whether a node hangs, from the number of beats seen at each look. It counts the time between looks only
 // as far as looks came in time, so that a stopped or starved warden finds nobody guilty.
 type progress struct {
-	limit, every time.Duration
+	first, limit time.Duration // until the first beat, and between two; not positive: for ever
+	every        time.Duration
 	last         uint64
 	looked       time.Duration
 	silent       time.Duration
 }
 
-// look says whether beats have been the same for longer than the limit. Nobody hangs who never beat.
+// look says whether beats have been the same for longer than the limit.
 func (p *progress) look(now time.Duration, beats uint64) bool {
 	gap := now - p.looked
 	p.looked = now
-	if beats != p.last || beats == 0 {
+	if beats != p.last {
 		p.last, p.silent = beats, 0
 		return false
 	}
+	limit := p.limit
+	if beats == 0 {
+		limit = p.first
+	}
 	p.silent += min(gap, 2*p.every)
-	return p.limit > 0 && p.silent > p.limit
+	return limit > 0 && p.silent > limit
 }

@@ -249,6 +249,29 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// TestHangsBeforeItIsUp: a node that never makes any progress is ended likewise, with its stacks, as often as the budget says.
+func TestHangsBeforeItIsUp(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(dir, "stillborn")
+	stacks, err := os.Create(filepath.Join(dir, "stacks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stacks.Close()
+	cfg.Command.Stderr = stacks
+	cfg.Policy.StartFor, cfg.Policy.Restarts = 500*time.Millisecond, 1
+	if out := finish(t, cfg); out.Code != 6 || !errors.Is(out.Err, ErrNeedsOperator) {
+		t.Errorf("%+v", out)
+	}
+	ev := evidence(t, dir)
+	if len(ev) != 2 || ev[0].Cause != "the node made no progress and was ended" || ev[1].Cause != ev[0].Cause {
+		t.Errorf("evidence: %+v", ev)
+	}
+	if text, _ := os.ReadFile(stacks.Name()); strings.Count(string(text), "SIGQUIT") != 2 {
+		t.Errorf("not two stacks: %q", text)
+	}
+}
+
 // TestStopTakesTooLong: a node that ignores SIGTERM is killed.
 func TestStopTakesTooLong(t *testing.T) {
 	dir, rec := t.TempDir(), &recorder{}

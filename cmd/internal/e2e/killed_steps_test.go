@@ -21,7 +21,7 @@ type killing struct {
 type line struct {
 	Time                                    time.Time
 	Msg, Run, Appointee, Recovers, Recovery string
-	Evidence                                string
+	Evidence, What                          string
 }
 
 // steps of a death, in order. Each comes with the first line of any log that says so; node is whose log it is.
@@ -31,6 +31,9 @@ var steps = []struct {
 }{
 	{"ended", "its warden has the word of the kernel", func(l line, run, _ string) bool {
 		return strings.HasPrefix(l.Msg, "warden: the node killed by") && l.Run == run
+	}},
+	{"announced", "its warden begins to tell the others", func(l line, run, _ string) bool {
+		return l.Msg == "warden: announces" && l.Run == run && l.What == "died"
 	}},
 	{"stands", "a voter stands for election, where the leader was killed", func(l line, _, _ string) bool {
 		return strings.HasPrefix(l.Msg, "gms: standing for election")
