@@ -77,15 +77,15 @@ func (l *Ledger) ready(ctx context.Context) error {
 	if err := mayUse(ctx, l.pool); err != nil {
 		return err
 	}
+	mark, err := l.cfg.groupMark(ctx) // before the lineage is read, which others raise meanwhile: what is known by now, it has to hold
+	if err != nil {
+		return err
+	}
 	in, err := claimLineage(ctx, l.pool, l.cfg.Cluster)
 	if err != nil {
 		return err
 	}
 	uses, err := l.cfg.uses(ctx, in.ledger)
-	if err != nil {
-		return err
-	}
-	mark, err := l.cfg.groupMark(ctx)
 	if err != nil {
 		return err
 	}

@@ -95,15 +95,16 @@ func claimLineage(ctx context.Context, q querier, cluster string) (in lineage, e
 	return in, err
 }
 
-// inspect compares the lineage row with what is expected, and freezes an older copy.
+// inspect compares the lineage row with what is expected, and freezes an older copy. What is expected was learnt before the row
+// was read; a row that holds it by now is not frozen.
 func inspect(ctx context.Context, q querier, in lineage, want expectation) error {
 	err, older := in.problem(want)
 	if !older {
 		return err
 	}
 	var state string
-	_ = q.QueryRow(ctx, `UPDATE lineage SET state = 'frozen', reason = $1 WHERE state = 'open' RETURNING state`,
-		olderCopy(in.mark, want.mark)).Scan(&state) // each node finds out by itself too
+	_ = q.QueryRow(ctx, `UPDATE lineage SET state = 'frozen', reason = $1 WHERE state = 'open' AND mark < $2 RETURNING state`,
+		olderCopy(in.mark, want.mark), int64(want.mark)).Scan(&state) // each node finds out by itself too
 	return err
 }
 

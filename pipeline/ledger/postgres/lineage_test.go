@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
@@ -135,6 +136,35 @@ func TestOlderCopyIsFrozen(t *testing.T) {
 		t.Errorf("write after it was reconciled: %v", err)
 	}
 	mustOpen(t, ahead)
+}
+
+// A result that is written while a node opens the ledger, or a person looks at it, is no sign of an older copy, whatever the
+// moment: the mark of the group is learnt before the ledger's.
+func TestResultsMeanwhileFreezeNothing(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	beside := configOf(b.dsn)
+	n := 0
+	beside.Mark = func(context.Context) (uint64, error) {
+		n++
+		g, row := b.take(fmt.Sprint("t", n), "aa")
+		return g.Token, b.write(g, row, ledger.Failed) // another node's, at this very moment
+	}
+	led := mustOpen(t, beside)
+	if err := led.Stands(t.Context()); err != nil {
+		t.Error(err)
+	}
+	r, err := OpenRepair(t.Context(), beside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Compare(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if in, made := r.Lineage(); !made || in.Frozen || n < 2 {
+		t.Errorf("after %d results meanwhile: %+v", n, in)
+	}
 }
 
 // A server that comes back without the last results (a standby promoted too early, a restored dump) is noticed by the

@@ -119,7 +119,10 @@ func (r *Repair) Freeze(ctx context.Context, reason string) error {
 
 // Compare freezes the own group's ledger when it is an older copy than the group's mark says.
 func (r *Repair) Compare(ctx context.Context) error {
-	mark, err := r.led.cfg.groupMark(ctx)
+	mark, err := r.led.cfg.groupMark(ctx) // before the lineage is read, which the nodes raise meanwhile
+	if err == nil {
+		r.seen, r.made, err = readLineage(ctx, r.led.pool)
+	}
 	if err != nil || !r.made || r.seen.cluster != r.led.cfg.Cluster || r.seen.mark >= mark {
 		return wrap(ctx, "compare the ledger with the group's mark", err)
 	}
