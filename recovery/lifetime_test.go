@@ -207,6 +207,50 @@ func TestRule10_AwaitUnfenced(t *testing.T) {
 	})
 }
 
+// Each component waits for its own recovery only: whoever starts while another one's is going on begins its work.
+func TestRule10_AwaitUnfencedIsPerComponent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGroup(t, "b")
+		proceed := map[string]chan struct{}{"backup": make(chan struct{}), "restore": make(chan struct{})}
+		actions := map[string]recoverFunc{}
+		for c, p := range proceed {
+			actions[c] = func(ctx context.Context, s signals.FailureRecoverySignal) error {
+				<-p
+				return settleAll(ctx, s)
+			}
+		}
+		n := startNode(t, g, "b", actions)
+		unfenced := map[string]chan error{}
+		for c := range proceed {
+			g.close(c, "b", "b0", "item of "+c)
+		}
+		for _, c := range []string{"backup", "restore", "verify"} {
+			got := make(chan error, 1)
+			go func() { got <- n.AwaitUnfenced(t.Context(), c) }()
+			unfenced[c] = got
+		}
+		ended := func(when string, want ...string) {
+			t.Helper()
+			pass(time.Minute)
+			for c, got := range unfenced {
+				if ended := len(got) == 1; ended != slices.Contains(want, c) {
+					t.Errorf("%s: the wait of %s has ended: %t", when, c, ended)
+				}
+			}
+		}
+		ended("both fences are raised", "verify")
+		close(proceed["restore"])
+		ended("one was lowered", "verify", "restore")
+		close(proceed["backup"])
+		ended("both were lowered", "verify", "restore", "backup")
+		for c, got := range unfenced {
+			if err := <-got; err != nil {
+				t.Errorf("%s: %v", c, err)
+			}
+		}
+	})
+}
+
 func TestAwaitUnfencedGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t)
