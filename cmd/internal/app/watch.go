@@ -87,6 +87,8 @@ func explain(err error, dir string) error {
 		return hint(fmt.Errorf("open home %s: %w by another process", dir, gms.ErrHomeInUse), "stop the node that runs there, or give this one a home of its own")
 	case errors.Is(err, home.ErrNetworkFS):
 		return hint(err, "put the home on a disk of this machine")
+	case errors.Is(err, home.ErrNoRoom):
+		return hint(err, "make room on it, and start the node again: see `fencepost runbook home-full`")
 	case errors.Is(err, home.ErrNeedsOperator):
 		return hint(err, "see `fencepost env evidence --home "+dir+"`, then let `fencepost env seal` try again")
 	case errors.Is(err, warden.ErrNeedsOperator):

@@ -43,7 +43,7 @@ func TestWardenConfig(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	for _, err := range []error{home.ErrBusy, home.ErrNetworkFS, home.ErrNeedsOperator, home.ErrNotProven, warden.ErrNeedsOperator} {
+	for _, err := range []error{home.ErrBusy, home.ErrNoRoom, home.ErrNetworkFS, home.ErrNeedsOperator, home.ErrNotProven, warden.ErrNeedsOperator} {
 		if HintOf(explain(err, "/srv/fp"), "") == "" {
 			t.Errorf("%v comes without a hint", err)
 		}

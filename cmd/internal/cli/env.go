@@ -76,6 +76,8 @@ func envError(err error) error {
 		return &api.Error{Code: api.CodeBusy, Message: err.Error(), Hint: "its warden does this by itself; stop fencepostd first, or use `fencepost env fail`"}
 	case errors.Is(err, offline.ErrEnvNotProven):
 		return &api.Error{Code: api.CodeNotStopped, Message: err.Error()}
+	case errors.Is(err, offline.ErrEnvNoRoom):
+		return &api.Error{Code: api.CodeFailed, Message: err.Error(), Hint: "make room on it, and say the same again"}
 	case errors.Is(err, offline.ErrEnvNotSealed):
 		return &api.Error{Code: api.CodeConflict, Message: err.Error()}
 	}

@@ -22,6 +22,7 @@ var (
 	ErrEnvBusy      = home.ErrBusy      // a warden keeps it
 	ErrEnvNotProven = home.ErrNotProven // somebody is inside and cannot be ended
 	ErrEnvNotSealed = home.ErrNotSealed // no generation is open
+	ErrEnvNoRoom    = home.ErrNoRoom    // the disk is full
 )
 
 // Env is the environment of one node, which its warden sweeps.
