@@ -32,6 +32,7 @@ type fakeGroup struct {
 	recs     map[key]*fakeRecovery
 	down     bool // no quorum
 	wait     time.Duration
+	pause    time.Duration  // before the first delivery of an appointment
 	latency  time.Duration  // of a command
 	leases   map[string]int // fences being renewed, by member
 	changed  chan struct{}
@@ -180,7 +181,7 @@ func (l *fakeLog) Recoveries() ([]Appointed, <-chan struct{}) {
 	var list []Appointed
 	for _, rec := range l.g.recs {
 		if rec.appointee == l.name {
-			list = append(list, Appointed{Ref: rec.ref, Failures: rec.failures, Facts: signals.Facts{
+			list = append(list, Appointed{Ref: rec.ref, Failures: rec.failures, Pause: l.g.pause, Facts: signals.Facts{
 				Group: "test", Evidence: signals.Refused, Member: signals.Member{Node: rec.ref.Node, Run: rec.ref.Run},
 			}})
 		}

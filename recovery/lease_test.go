@@ -102,6 +102,26 @@ func TestRule15_UnavailableGoesRoundAndNeverParks(t *testing.T) {
 	})
 }
 
+// What all candidates have found away is not asked for before the pause of that round is over.
+func TestRule15_ARoundBeginsWithItsPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGroup(t, "b")
+		g.pause = 10 * time.Second
+		begun := time.Now()
+		var delivered time.Duration
+		startNode(t, g, "b", backup(func(ctx context.Context, s signals.FailureRecoverySignal) error {
+			delivered = time.Since(begun)
+			return settleAll(ctx, s)
+		}))
+		k := g.close("backup", "a", "a1", "B1")
+		pass(time.Minute)
+		wantEnded(t, g, k)
+		if delivered != g.pause {
+			t.Errorf("delivered after %v, the pause is %v", delivered, g.pause)
+		}
+	})
+}
+
 func TestReleaseIsRepeatedUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup(t, "b")
