@@ -111,15 +111,16 @@ func TestDumpEndsMidway(t *testing.T) {
 	victim := newSource(t, Config{DSN: srv.DSN("victim")})
 	for _, c := range []struct {
 		name, part string
+		again      bool // the next attempt may succeed
 		src        *Source
 		do         func()
 	}{
-		{"program killed", "pg_dump ended with signal: killed", s, func() { killChildren(t, syscall.SIGKILL) }},
-		{"program terminated", "pg_dump", s, func() { killChildren(t, syscall.SIGTERM) }},
-		{"backend terminated", "ended the session", s, func() {
+		{"program killed", "pg_dump ended with signal: killed", false, s, func() { killChildren(t, syscall.SIGKILL) }},
+		{"program terminated", "pg_dump", false, s, func() { killChildren(t, syscall.SIGTERM) }},
+		{"backend terminated", "ended the session", true, s, func() {
 			srv.Exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '`+tag(first)+`'`)
 		}},
-		{"database dropped", "ended the session", victim, func() { srv.Exec(t, "postgres", `DROP DATABASE victim WITH (FORCE)`) }},
+		{"database dropped", "ended the session", true, victim, func() { srv.Exec(t, "postgres", `DROP DATABASE victim WITH (FORCE)`) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := c.src.Dump(t.Context(), first)
@@ -128,6 +129,9 @@ func TestDumpEndsMidway(t *testing.T) {
 			}
 			err = d.Write(t.Context(), source.PartData, &onceAfter{n: 1 << 20, do: c.do})
 			fails(t, err, c.part, source.ErrIncomplete)
+			if again := errors.Is(err, source.ErrUnavailable); again != c.again {
+				t.Errorf("%q is tried again: %t, want %t", err, again, c.again)
+			}
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}

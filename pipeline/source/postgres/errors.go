@@ -196,7 +196,7 @@ func explainOutput(program, output, status string) problem {
 		return problem{"somebody has waited for this dump to change a table, and was in its way: " + lastError(output), "dump when nobody changes tables, or without jobs",
 			append(incomplete, source.ErrUnavailable)}
 	case has("invalid snapshot identifier"):
-		return problem{"the snapshot's session ended", hintLost, incomplete}
+		return problem{"the snapshot's session ended", hintLost, append(incomplete, errEnded)}
 	}
 	what := program + " ended with " + status
 	if line := lastError(output); line != "" {

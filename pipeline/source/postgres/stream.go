@@ -160,15 +160,18 @@ func (s *Source) judge(ctx context.Context, child *child, p product, seen *witne
 // afterFailure ends what the program may have left on the server: a query that waits for a lock does not notice that its
 // client was killed. When the server cannot be reached for that, the error says so too.
 func (d *dump) afterFailure(ctx context.Context, err error) error {
-	// A session that waits for us to read is ended without a word.
-	if d.info.Standby != nil && errors.Is(err, errEnded) {
+	// Whether the server is back already says nothing: what ended the session may be over at the next attempt.
+	switch ended := errors.Is(err, errEnded); {
+	case ended && d.info.Standby != nil: // a session that waits for us to read is ended without a word
 		err = fmt.Errorf("%w: replay on the standby may have cancelled the dump (%w)", err, source.ErrUnavailable)
+	case ended:
+		err = fmt.Errorf("%w (%w)", err, source.ErrUnavailable)
 	}
 	clean, cancel := detached(ctx)
 	defer cancel()
 	if left := d.endStreams(clean); left != nil {
 		d.src.log.WarnContext(clean, "sessions of a failed dump may be left on the server", "task", d.attempt.Task, "token", d.attempt.Token, "error", left)
-		if errors.Is(left, source.ErrUnavailable) && ctx.Err() == nil {
+		if errors.Is(left, source.ErrUnavailable) && !errors.Is(err, source.ErrUnavailable) && ctx.Err() == nil {
 			return fmt.Errorf("%w (%w)", err, source.ErrUnavailable)
 		}
 	}
