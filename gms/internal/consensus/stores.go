@@ -99,6 +99,9 @@ func (d diskStores) openWAL(dir string, log hclog.Logger, room *room) (*wal.WAL,
 		files = fs.New()
 	}
 	filer := shortened{segment.NewFiler(dir, roomyFiles{files, room})}
+	if err := endSealed(dir, meta, filer, or(d.segment, segmentSize)); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open the log in %s: %w", dir, err), meta.Close())
+	}
 	w, err := wal.Open(dir, wal.WithSegmentSize(or(d.segment, segmentSize)), wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithLogger(log))
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the log in %s: %w", dir, err), meta.Close())
