@@ -184,7 +184,7 @@ func (w *Warden) announce(what What) {
 		w.warn("write an obituary", err)
 		return
 	}
-	w.mail.post(letter{what, hex.EncodeToString(w.stood[:]), signed})
+	w.mail.post(letter{what, hex.EncodeToString(w.stood[:]), signed, w.m.final && w.m.exit.byItself()})
 }
 
 func (w *Warden) keep(exit Exit) {

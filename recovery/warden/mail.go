@@ -10,6 +10,7 @@ type letter struct {
 	what   What
 	run    string // that it speaks of
 	signed []byte
+	quiet  bool // the node has said itself why it ended, and nothing comes after that
 }
 
 // mail carries obituaries out, in order, beside everything else.
@@ -30,7 +31,9 @@ func newMail(cfg Config) *mail {
 
 func (m *mail) carry() {
 	for l := range m.letters {
-		m.cfg.Logger.Info("warden: announces", "what", l.what.String(), "run", l.run)
+		if !l.quiet {
+			m.cfg.Logger.Info("warden: announces", "what", l.what.String(), "run", l.run)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), m.cfg.AnnounceFor)
 		if err := m.cfg.Announcer.Announce(ctx, l.signed); err != nil {
 			m.cfg.Logger.Warn("warden: an obituary reached nobody", "what", l.what.String(), "error", err)
