@@ -50,7 +50,8 @@ func TestReusedPID(t *testing.T) {
 	}
 }
 
-// TestReusedPIDInASeat: the seat of a dead writer, whose number somebody else has by now, fails the environment.
+// TestReusedPIDInASeat: the seat of a dead writer, whose number somebody else has by now, fails the environment: with its lock
+// free, and with its lock held by a descriptor that it left, where the process of that number is all there is to look at.
 func TestReusedPIDInASeat(t *testing.T) {
 	cfg := config(t)
 	k := kept(t, cfg)
@@ -69,6 +70,18 @@ func TestReusedPIDInASeat(t *testing.T) {
 	}
 	_, err = k.Failchk()
 	causeIs(t, err, "died inside, in seat 3")
+
+	held := kept(t, config(t))
+	lock, err := tryLock(held.l.seat(3), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.close()
+	if err := (Record{In: true, Generation: 1, Ident: self}).write(lock.f); err != nil {
+		t.Fatal(err)
+	}
+	_, err = held.Failchk()
+	causeIs(t, err, "inherited inside, in seat 3")
 }
 
 // TestInheritedLock: the holder is dead, but a child has its descriptor and with it the lock. It is noticed, nothing is

@@ -106,7 +106,7 @@ func TestTwentyBlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range actors {
-		if line := a.expect("failed:"); !strings.Contains(line, "generation 1: the cause of all") {
+		if line := a.expect("failed: true"); !strings.Contains(line, "generation 1: the cause of all") {
 			t.Errorf("said %q", line)
 		}
 	}

@@ -55,7 +55,8 @@ func play(role string) error {
 	}
 	select {
 	case <-seat.Failed():
-		fmt.Println("failed:", seat.Check())
+		err := seat.Check()
+		fmt.Println("failed:", errors.Is(err, ErrRunRecovery), err)
 		if role == "stubborn" {
 			select {}
 		}

@@ -32,27 +32,30 @@
 //	             │                                ▼
 //	             └────proven, tell "quiesced"── burying ──not proven, or too many deaths──▶ finished
 //
+// From recovering, starting and burying it goes to roomless while the disk of the home is full, and back when there is room.
+//
 // The machine that decides this is pure and in a file of its own; the rest carries out what it says.
 //
 // # Promises
 //
 //   - One warden per home. A second one answers home.ErrBusy and changes no byte; it cannot steal a living node.
 //   - A death is marked and announced before anything else is done about it. The obituary is signed by a key that was made for
-//     this process, and speaks of the run as which it stood last; [Obituary] describes its bytes. Announcing never delays the rest: a warden works the same when it reaches
-//     nobody.
+//     this process, and speaks of the run as which it stood last; [Obituary] describes its bytes. Announcing never delays the
+//     rest: a warden works the same when it reaches nobody.
 //   - "Quiesced" and the next generation come only after everything of the run is dead: what carries its mark in the
 //     environment, is in the node's session or group, descends from these, or (Sole, Linux) descends from the warden; and
 //     after every seat of the home was free at once.
 //   - Only the home's volatile part is swept. The warden does not know where the node keeps its log and its votes.
 //   - A node that dies again and again is started Policy.Restarts times within Policy.Window, after growing pauses. Then the
-//     outcome is code 6, the home stays closed, and the evidence of each death is in it.
+//     outcome is code 6, the home stays closed, and the evidence of each death is in it. The count is this warden's: another
+//     one, which somebody or a service manager with a limit of its own has started, begins anew.
 //   - A node that never came up and ended with an exit code, or that said GaveUp, has said what is wrong: its code is the
 //     warden's.
 //   - A node that ends with code 0 wanted to; it is not started again.
 //   - A full disk of the home is no death. Whatever does not fit (the proof, the seal, the next run) is done again when there is
 //     room; the warden says so once and waits for as long as it takes. The obituary of a node that dies on it goes out at once.
-//   - A node whose beats stop, or do not begin, is asked for its stacks (SIGQUIT), then killed. Time in which the warden itself did not run does
-//     not count against it.
+//   - A node whose beats stop, or do not begin within Policy.StartFor, is asked for its stacks (SIGQUIT), then killed. Time in
+//     which the warden itself did not run does not count against it.
 //   - A node may stand as another run of its group without a new process: it says so before (Child.Stands), and is buried under
 //     that name. What it leaves there is believed as far as it is a run's id.
 //   - Signals in Config.Forward reach a node that is up, and mean nothing else.

@@ -48,6 +48,15 @@ func TestHundredCrashes(t *testing.T) {
 	}
 }
 
+// uploading is a group of three with their wardens, one of which, owner, is in the middle of a backup.
+func uploading(t *testing.T) (c *cluster, task api.Task, owner string) {
+	t.Helper()
+	c = newCluster(t, options{nodes: 3, watched: true, lasting: 8 * time.Minute, dsns: map[string]string{"shop": database(t, bulk("goods", 5))}, extra: slowly})
+	c.up()
+	task = c.backup("n1")
+	return c, task, c.reaches("n1", task.ID, "uploading", sent).Node
+}
+
 // gone waits until processes have ended.
 func (c *cluster) gone(pids ...int) {
 	c.t.Helper()
@@ -66,10 +75,7 @@ func TestHungNode(t *testing.T) {
 		t.Skip("long test: set FENCEPOST_LONG=1 (minutes until a warden takes its node for hung)")
 	}
 	t.Parallel()
-	c := newCluster(t, options{nodes: 3, watched: true, lasting: 8 * time.Minute, dsns: map[string]string{"shop": database(t, bulk("goods", 5))}, extra: slowly})
-	c.up()
-	task := c.backup("n1")
-	owner := c.reaches("n1", task.ID, "uploading", sent).Node
+	c, task, owner := uploading(t)
 	node := c.nodeOf(owner)
 	all := append(descendants(node), node)
 	if err := syscall.Kill(node, syscall.SIGSTOP); err != nil {
@@ -93,10 +99,7 @@ func TestOrphanedNode(t *testing.T) {
 		t.Skip("long test: set FENCEPOST_LONG=1 (a minute until an orphan stops itself)")
 	}
 	t.Parallel()
-	c := newCluster(t, options{nodes: 3, watched: true, lasting: 8 * time.Minute, dsns: map[string]string{"shop": database(t, bulk("goods", 5))}, extra: slowly})
-	c.up()
-	task := c.backup("n1")
-	owner := c.reaches("n1", task.ID, "uploading", sent).Node
+	c, task, owner := uploading(t)
 	by, node := c.survivor(owner), c.nodeOf(owner)
 	all := append(descendants(node), node)
 	if err := c.proc(owner).cmd.Process.Kill(); err != nil {
