@@ -246,9 +246,7 @@ func (x *scene) finished() {
 	for _, r := range x.open() {
 		x.t.Errorf("parked: %+v", r)
 	}
-	if !x.app.late { // where only some have the component, they are it
-		x.cast()
-	}
+	x.cast()
 }
 
 // by holds that only these nodes recovered anything.

@@ -353,11 +353,18 @@ func quorumLost(x *scene) {
 
 // registeredOnSome: it goes to the one that has it; when nobody has, it waits, and nothing is lost.
 func registeredOnSome(x *scene) {
-	second := x.w.Others(x.victim)[0]
-	for _, name := range []string{x.victim, second} {
-		x.registers(name)
-	}
+	x.registers(x.victim)
 	x.begin(1)
+	leader := x.w.Leader()
+	if x.victimLeads { // who leads after it is known only when it has stopped
+		x.w.Pause(x.victim)
+		x.w.Await("another leader", func() bool { leader = x.w.Leader(); return leader != "" && leader != x.victim })
+	}
+	second := leader
+	if !x.recovererLeads {
+		second = x.w.Others(x.victim, leader)[0]
+	}
+	x.registers(second)
 	x.kill(x.victim)
 	x.finished()
 	x.by(second)
