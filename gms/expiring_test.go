@@ -56,6 +56,9 @@ func TestRule15_ThePauseOfARoundIsNoDelay(t *testing.T) {
 		if pause := roundPause(r.GetRounds()); pause != lastRoundPause {
 			t.Fatalf("%d rounds, pause %v", r.GetRounds(), pause)
 		}
+		if list, _ := x.h.Recoveries(); len(list) != 1 || list[0].Pause != lastRoundPause {
+			t.Fatalf("the appointee is not told of its pause: %+v", list)
+		}
 		x.silence(lastRoundPause + time.Second)
 		if now := x.recovery(t); now.GetIndex() != r.GetIndex() || len(now.GetTried()) > 0 {
 			t.Errorf("moved within its pause and fence_ttl: %v", now)
