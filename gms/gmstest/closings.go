@@ -9,7 +9,7 @@ import (
 )
 
 // take notes whom runs belong to, and asks why they are closed. n has applied the entry first: it leads.
-func (o *observer) take(n *Node, changes []state.Change) {
+func (o *observer) take(n *Node, m *state.Machine, changes []state.Change) {
 	for _, c := range changes {
 		switch c := c.(type) {
 		case state.RunOpened:
@@ -18,7 +18,7 @@ func (o *observer) take(n *Node, changes []state.Change) {
 			}
 		case state.RunClosed:
 			o.closings = append(o.closings, closing{Node: c.Run.Node(), Run: c.Run.ID.String(), Evidence: c.Run.Evidence, At: time.Now()})
-			o.judgeClosing(n, c.Run)
+			o.judgeClosing(n, c.Run, time.UnixMilli(m.Time()))
 		case state.NodeForgotten:
 			o.forgotten[c.Node] = c.Burnt
 		case state.RecoveryEnded:
@@ -31,7 +31,9 @@ func (o *observer) take(n *Node, changes []state.Change) {
 	}
 }
 
-func (o *observer) judgeClosing(leader *Node, r state.Run) {
+// judgeClosing asks whether a closing that was proposed at that time had a reason then: its commit may come much later, under
+// another leader that found it in its log.
+func (o *observer) judgeClosing(leader *Node, r state.Run, proposed time.Time) {
 	owner := o.runs[r.ID]
 	if owner == nil {
 		return
@@ -43,7 +45,7 @@ func (o *observer) judgeClosing(leader *Node, r state.Run) {
 			o.broken("the living run of %s was closed as refused: %s", owner.Name, r.Detail)
 		}
 	case wire.Evidence_EVIDENCE_LAPSED:
-		if life == running && !o.wasApart(leader, owner) {
+		if life == running && !o.wasApart(leader, owner, proposed) {
 			o.broken("invariant 14: the run of %s was closed as lapsed by %s, to which its link was whole: %s", owner.Name, leader.Name, r.Detail)
 		}
 		if life == running || life == paused {
@@ -62,22 +64,22 @@ func (o *observer) judgeLease(owner *Node, r state.Run) {
 }
 
 // apartFor is how long after its end a pause or a cut still explains that a run had lapsed: more than the longest TTL in
-// use with "lapsed whatever gossip says", whose commit was under way.
+// use with "lapsed whatever gossip says".
 const apartFor = 10 * time.Second
 
-// wasApart tells whether something lately kept the node from the leader, or from one shortly before, whose closing the
-// present one may have found in its log and committed.
-func (o *observer) wasApart(leader, n *Node) bool {
-	for l, at := range o.leaders {
-		if (l == leader || time.Since(at) < apartFor) && o.wereApart(l, n) {
+// wasApart tells whether something kept the node from the leader at about that time, or from one shortly before, whose
+// closing the present one may have found in its log and committed.
+func (o *observer) wasApart(leader, n *Node, at time.Time) bool {
+	for l, led := range o.leaders {
+		if (l == leader || at.Sub(led) < apartFor) && o.wereApart(l, n, at) {
 			return true
 		}
 	}
 	return false
 }
 
-func (o *observer) wereApart(leader, n *Node) bool {
-	recent := func(end time.Time, known bool) bool { return known && (end.IsZero() || time.Since(end) < apartFor) }
+func (o *observer) wereApart(leader, n *Node, at time.Time) bool {
+	recent := func(end time.Time, known bool) bool { return known && (end.IsZero() || at.Sub(end) < apartFor) }
 	for _, x := range []*Node{leader, n} {
 		if end, known := o.trouble[x]; recent(end, known) {
 			return true

@@ -106,7 +106,7 @@ func (o *observer) applied(n *Node, index uint64, m *state.Machine, changes []st
 		o.entries[at] = hash
 		o.judge(m)
 		o.leaders[n] = time.Now()
-		o.take(n, changes)
+		o.take(n, m, changes)
 		o.tell(index, changes)
 	}
 }

@@ -69,7 +69,8 @@ func TestObserverSeesReplicasThatDiffer(t *testing.T) {
 
 func TestObserverSeesTheLivingClosed(t *testing.T) {
 	o, one, two, verdicts := judged(t)
-	o.leaders[one] = time.Now()
+	now := time.Now()
+	o.leaders[one] = now
 	closing := func(e wire.Evidence) state.Run {
 		id := state.RunID{1}
 		o.runs[id] = two
@@ -79,25 +80,28 @@ func TestObserverSeesTheLivingClosed(t *testing.T) {
 	for _, c := range []struct {
 		life     life
 		cut      bool
+		ago      time.Duration // since it was proposed
 		evidence wire.Evidence
 		want     string
 	}{
-		{running, false, refused, "the living run of n2 was closed as refused"},
-		{paused, false, refused, "the living run of n2 was closed as refused"},
-		{killed, false, refused, ""},
-		{stopping, false, refused, ""},
-		{running, false, lapsed, "invariant 14"},
-		{killed, false, lapsed, ""},
-		{running, true, lapsed, ""},
-		{running, false, wire.Evidence_EVIDENCE_OPERATOR, ""},
+		{running, false, 0, refused, "the living run of n2 was closed as refused"},
+		{paused, false, 0, refused, "the living run of n2 was closed as refused"},
+		{killed, false, 0, refused, ""},
+		{stopping, false, 0, refused, ""},
+		{running, false, 0, lapsed, "invariant 14"},
+		{killed, false, 0, lapsed, ""},
+		{running, true, 0, lapsed, ""},
+		{running, true, time.Minute, lapsed, ""},
+		{running, false, time.Minute, lapsed, "invariant 14"},
+		{running, false, 0, wire.Evidence_EVIDENCE_OPERATOR, ""},
 	} {
 		two.setLife(c.life)
 		clear(o.cut)
 		if c.cut {
-			o.cut[[2]string{one.site.ip, two.site.ip}] = time.Time{}
+			o.cut[[2]string{one.site.ip, two.site.ip}] = now.Add(-c.ago)
 		}
 		o.lease = func(*Node, state.Run) {}
-		o.judgeClosing(one, closing(c.evidence))
+		o.judgeClosing(one, closing(c.evidence), now.Add(-c.ago))
 		want(t, verdicts, c.want)
 	}
 }

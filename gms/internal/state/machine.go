@@ -259,6 +259,9 @@ func (m *Machine) invalid(why string) *wire.Result {
 // Index is the last applied Raft index.
 func (m *Machine) Index() uint64 { return m.index }
 
+// Time is when the last entry was proposed, in milliseconds since 1970 by the clock of its leader; 0 when it does not say.
+func (m *Machine) Time() int64 { return m.time }
+
 // Base is what positions add to the Raft index; 0 until the group is formed.
 func (m *Machine) Base() uint64 { return m.base }
 
