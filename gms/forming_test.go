@@ -231,22 +231,34 @@ func TestPeersForgetWhatIsOver(t *testing.T) {
 	}
 }
 
-// Who lost no session with a run has nothing to say of it; who did says what its host said, and asks again while that was
-// no proof. Nobody listens at the addresses of these runs.
-func TestOnlyWhoLostItsSessionIsAWitness(t *testing.T) {
+// A witness says what it saw a moment ago, else what the run's host says now, and nothing where a refusal proves nothing. Nobody
+// listens at the addresses of these runs; no host is known of the run 77.
+func TestWitness(t *testing.T) {
+	seen := func(n byte, ago time.Duration, s sighting) func(*looseGroup) {
+		return func(g *looseGroup) {
+			s.at = g.cfg.Clock.Now() - ago
+			g.seen.runs = map[state.RunID]sighting{runOf(n): s}
+		}
+	}
 	for name, c := range map[string]struct {
-		seen    map[state.RunID]sighting
+		run     byte
+		set     func(*looseGroup)
 		refused bool
 	}{
-		"lost none":           {nil, false},
-		"lost, refused":       {map[state.RunID]sighting{runOf(2): {refused: true}}, true},
-		"lost, not proven":    {map[state.RunID]sighting{runOf(2): {}}, true},
-		"lost, answered then": {map[state.RunID]sighting{runOf(2): {alive: true}}, true},
+		"never heard of":                {2, func(*looseGroup) {}, true},
+		"no proof a moment ago":         {2, seen(2, 0, sighting{}), true},
+		"refused a moment ago":          {77, seen(77, sightCounts/2, sighting{refused: true}), true},
+		"refused long ago, unknown now": {77, seen(77, sightCounts, sighting{refused: true}), false},
+		"refusals are switched off":     {2, func(g *looseGroup) { g.cfg.NoRefused = true }, false},
+		"behind address translation":    {4, func(*looseGroup) {}, false},
 	} {
 		g := newLooseGroup(t)
 		g.settle()
-		g.seen.runs = c.seen
-		if r := g.witness(t.Context(), runOf(2)); r.GetRefused() != c.refused || r.GetAlive() {
+		behind := openCommand(4, "n4", 0)
+		behind.GetOpenRun().OwnInterface = false
+		g.must(behind)
+		c.set(g)
+		if r := g.witness(t.Context(), runOf(c.run)); r.GetRefused() != c.refused || r.GetAlive() {
 			t.Errorf("%s: %v", name, r)
 		}
 	}

@@ -24,8 +24,8 @@ func (g *Group) ping(ctx context.Context, run state.Run) bool {
 	return err == nil && string(hello.GetRun()) == string(run.ID.Bytes())
 }
 
-// askVoters counts who of the voters saw the refusal of a former leader; a majority of all must have, none may have
-// heard of it since.
+// askVoters counts who of the voters is refused by a run's host, too; a majority of all must be, and nobody may have an
+// answer of the run.
 func (g *Group) askVoters(ctx context.Context, run state.Run) bool {
 	voters := g.voterNodes()
 	answers := make(chan *wire.ProbeReply, len(voters))

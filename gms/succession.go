@@ -13,8 +13,14 @@ import (
 // standInStep is the pause between two voters' tries to follow a dead leader; far longer than an election takes.
 const standInStep = 150 * time.Millisecond
 
-// sighting is what this member found out itself about a run whose session it lost.
-type sighting struct{ refused, alive bool }
+// sightCounts is for how long a refusal that was seen need not be looked for again: an election takes less.
+const sightCounts = 2 * time.Second
+
+// sighting is what this member found out itself about a run, and when.
+type sighting struct {
+	refused bool
+	at      time.Duration
+}
 
 // sightings are the answers to the Probe of a new leader, and keep one search per run under way.
 type sightings struct {
@@ -24,13 +30,13 @@ type sightings struct {
 }
 
 // saw notes the verdict of a probe.
-func (s *sightings) saw(run state.RunID, v rpc.Verdict) {
+func (s *sightings) saw(run state.RunID, v rpc.Verdict, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runs == nil || len(s.runs) > 1000 { // runs are few; this only bounds a history
 		s.runs = make(map[state.RunID]sighting)
 	}
-	s.runs[run] = sighting{refused: v.Refused, alive: v.Alive}
+	s.runs[run] = sighting{refused: v.Refused, at: now}
 }
 
 // pursue is true for the first caller until done is called.
@@ -58,21 +64,21 @@ func (s *sightings) of(run state.RunID) (sighting, bool) {
 	return seen, ok
 }
 
-// witness is what this member has to say of a run: nothing when it lost no session with it, else what its host said, asked
-// again while that is no proof (right after a kill the kernel takes its time).
+// witness is what this member finds out of a run for a leader that was refused by its host: what it saw a moment ago, else what
+// the host says now (right after a kill the kernel takes its time). Whether it has ever had a session with the run does
+// not matter.
 func (g *Group) witness(ctx context.Context, id state.RunID) *wire.ProbeReply {
-	seen, lost := g.seen.of(id)
-	if !lost {
-		return &wire.ProbeReply{}
+	if seen, _ := g.seen.of(id); seen.refused && g.cfg.Clock.Now()-seen.at < sightCounts {
+		return &wire.ProbeReply{Refused: true}
 	}
 	var run state.Run
 	g.rep.read(func(m *state.Machine) { run, _ = m.Run(id) })
-	if !seen.refused && run.Open != nil {
-		v := g.probe(ctx, run)
-		g.seen.saw(id, v)
-		seen = sighting{refused: v.Refused, alive: v.Alive}
+	if run.Open == nil || g.cfg.NoRefused || !run.Open.GetOwnInterface() {
+		return &wire.ProbeReply{}
 	}
-	return &wire.ProbeReply{Refused: seen.refused, Alive: seen.alive}
+	v := g.probe(ctx, run)
+	g.seen.saw(id, v, g.cfg.Clock.Now())
+	return &wire.ProbeReply{Refused: v.Refused, Alive: v.Alive}
 }
 
 // leaderBroke follows the end without a word of the session with a leader: when the leader's host proves its death, the
@@ -91,7 +97,7 @@ func (g *Group) leaderBroke(ctx context.Context, leader string) {
 	if ctx.Err() != nil {
 		return
 	}
-	g.seen.saw(run.ID, verdict)
+	g.seen.saw(run.ID, verdict, g.cfg.Clock.Now())
 	if !verdict.Refused {
 		g.log.Debug("gms: leader's session broke, its death is not proven", "leader", leader, "why", verdict.Why)
 		return

@@ -95,6 +95,12 @@ func (w *World) Partition(sides ...[]string) {
 	w.setLinks(links)
 }
 
+// Reject puts a firewall between two nodes that refuses each in the other's name.
+func (w *World) Reject(a, b string) {
+	w.t.Helper()
+	w.setLinks(map[[2]string]Link{{a, b}: {Rejected: true}, {b, a}: {Rejected: true}})
+}
+
 // Isolate cuts a node off from all others.
 func (w *World) Isolate(name string) { w.Partition([]string{name}) }
 

@@ -30,6 +30,9 @@ type network struct {
 type Link struct {
 	// Cut lets nothing pass: datagrams are lost, streams wait for the link to be whole again, dials hang.
 	Cut bool
+	// Rejected has a firewall answer in the name of the host there: a new stream is refused, a datagram gets "port
+	// unreachable". Streams that were there before go on.
+	Rejected bool
 	// Loss is the probability that a packet is lost, 0 to 1: a datagram is gone; a write to a stream comes later by a
 	// retransmission time (200 ms), once for each time that it is lost; what was written after it waits behind it.
 	Loss float64
@@ -100,7 +103,7 @@ func (n *network) link(from, to string) Link {
 		return Link{}
 	}
 	l := n.links[[2]string{from, to}]
-	l.Cut = l.Cut || n.all.Cut
+	l.Cut, l.Rejected = l.Cut || n.all.Cut, l.Rejected || n.all.Rejected
 	l.Loss, l.Duplicate = max(l.Loss, n.all.Loss), max(l.Duplicate, n.all.Duplicate)
 	l.Delay, l.Jitter = l.Delay+n.all.Delay, l.Jitter+n.all.Jitter
 	return l
@@ -249,6 +252,10 @@ func (p *process) connect(ctx context.Context, address string) (*conn, error) {
 			return nil, net.ErrClosed
 		}
 		if h != nil && !p.link(p.ip, to).Cut && !p.link(to, p.ip).Cut && !p.isPaused(p.ip) {
+			if p.link(p.ip, to).Rejected {
+				p.mu.Unlock()
+				return nil, syscall.ECONNREFUSED
+			}
 			c, err := p.meet(h, address)
 			p.mu.Unlock()
 			return c, err

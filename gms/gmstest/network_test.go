@@ -118,6 +118,39 @@ func TestDeadlinesAndWindow(t *testing.T) {
 	})
 }
 
+// A firewall that rejects answers as the host of a dead process would, and leaves the streams that were there.
+func TestRejectedLink(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork(1)
+		a, b := n.boot("10.0.0.1"), n.boot("10.0.0.2")
+		l, err := b.Listen(t.Context(), "tcp", "10.0.0.2:1")
+		must(t, err)
+		_, err = b.ListenPacket(t.Context(), "udp", "10.0.0.2:1")
+		must(t, err)
+		before, err := a.Dial(t.Context(), "tcp", "10.0.0.2:1")
+		must(t, err)
+		there, err := l.Accept()
+		must(t, err)
+		n.change(func() { n.links[[2]string{"10.0.0.1", "10.0.0.2"}] = Link{Rejected: true} })
+		if _, err := a.Dial(t.Context(), "tcp", "10.0.0.2:1"); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("dial: %v", err)
+		}
+		u, err := a.Dial(t.Context(), "udp", "10.0.0.2:1")
+		must(t, err)
+		_, err = u.Write([]byte("x"))
+		must(t, err)
+		if _, err := u.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("datagram: %v", err)
+		}
+		_, err = before.Write([]byte("y"))
+		must(t, err)
+		got := make([]byte, 1)
+		if _, err := there.Read(got); err != nil || got[0] != 'y' {
+			t.Errorf("the stream from before: %q, %v", got, err)
+		}
+	})
+}
+
 // A killed process: its streams break at once for the others, its host refuses both kinds of ports, and its successor gets
 // them. What it still does reaches nobody.
 func TestKill(t *testing.T) {

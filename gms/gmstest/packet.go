@@ -81,6 +81,10 @@ func (n *network) deliver(d datagram, to string) {
 	if h == nil {
 		return
 	}
+	if n.link(hostOf(d.from), hostOf(to)).Rejected {
+		n.unreachable(d.from, to)
+		return
+	}
 	if h.paused {
 		n.hold(h, func() { n.deliver(d, to) })
 		return

@@ -60,6 +60,32 @@ func TestFault11FalseReportOfAWatchdog(t *testing.T) {
 	})
 }
 
+// A firewall that rejects all ports between a new leader and a member that all others reach proves nothing: the member's
+// renewals come by a detour, and it is suspected for as long, not closed.
+func TestRule03_ANewLeaderIsRefusedAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newApp("work")
+		w := Cluster(t, 5, a.option(), WithConfig(func(_ string, c *gms.Config) { c.NoRefused = false }))
+		former := w.Leader()
+		voters := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(n string) bool { return n == former })
+		w.Reject(voters[0], "n4") // whichever of the two leads next is kept from one
+		w.Reject(voters[1], "n5")
+		w.Kill(former)
+		w.Await("a new leader", func() bool { l := w.Leader(); return l != "" && l != former })
+		w.Await("a suspicion", func() bool { return len(a.signalsOf(w.Leader(), signals.FailureSuspected)) > 0 })
+		Advance(20 * time.Second)
+		for _, name := range append(voters, "n4", "n5") {
+			if c := w.observer.closed(name); len(c) > 0 {
+				t.Errorf("%s was closed: %v", name, c[0].Evidence)
+			}
+		}
+		w.Heal()
+		w.Await("no suspicion", func() bool { return len(a.signalsOf(w.Leader(), signals.FailureNoLongerSuspected)) > 0 })
+		Advance(5 * time.Second)
+		once(w, a, former)
+	})
+}
+
 // A true report has a dead member closed at once, by what its host says: here one whose end nobody saw, since its host
 // lost its power, so that its session seems to go on, and its lease would last for a minute.
 func TestTrueReportOfAWatchdog(t *testing.T) {

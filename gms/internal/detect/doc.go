@@ -10,8 +10,8 @@
 //
 //   - Proof acts in milliseconds. A session stream that broke without goodbye, and then a host whose kernel refuses the
 //     cluster port and the gossip port on TCP and answers "port unreachable" on UDP, and then a direct ping that nobody
-//     answers: the process is gone ([Refused]). A former leader had no stream to the present one; there a majority of
-//     the voters must have seen the refusal.
+//     answers: the process is gone ([Refused]). Where no stream to this leader has broken (a former leader never had one,
+//     and whoever has not come yet since this one leads) a majority of the voters must have seen the refusal.
 //     So does the obituary of the run's own warden, when nobody answers a ping sent after it ([Buried]).
 //   - Silence acts in seconds. No renewal for the run's own TTL while gossip holds it dead, or for three TTLs whatever gossip
 //     says ([Lapsed]). Time in which the leader itself was starved or suspended does not count, and a new leader begins

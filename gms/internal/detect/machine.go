@@ -81,7 +81,7 @@ type Act int
 const (
 	Probe     Act = iota + 1 // probe the run's host; answer with Probed
 	Ping                     // ping the run directly; answer with Pinged
-	AskVoters                // ask all voters whether they saw the refusal; answer with VotersAsked
+	AskVoters                // ask all voters whether they see the refusal, too; answer with VotersAsked
 	Suspect                  // commit Suspect
 	Unsuspect                // commit Unsuspect
 	PingDead                 // ping a run of which there is an obituary; answer with Outlived
@@ -261,12 +261,16 @@ func (m *Machine) probe(now time.Duration, r *run, id RunID) []Proposal {
 		return nil
 	}
 	r.asking = Probe
-	if r.formerLeader && !r.broke && mutant != "quorum" {
+	if r.formerLeader && m.needsVoters(r) { // they have probed it already
 		r.asking = AskVoters
 	}
 	r.nextProbe = now + m.set.Reprobe
 	return []Proposal{{Act: r.asking, Run: id}}
 }
+
+// needsVoters tells that no stream of the run to this leader has broken: to be refused is no proof by itself then, since it may
+// have lived all the time behind a firewall that keeps it from this leader alone. A majority must have seen the refusal.
+func (m *Machine) needsVoters(r *run) bool { return !r.broke && mutant != "quorum" }
 
 // provable tells whether the run's host can prove its death.
 func (m *Machine) provable(r *run) bool { return !m.set.NoRefused && r.ownInterface }
@@ -281,6 +285,10 @@ func (m *Machine) refusal(now time.Duration, r *run, e Event) []Proposal {
 	}
 	if !e.Yes {
 		return m.suspect(r, e.Run, "no session, and its host does not prove its death")
+	}
+	if e.Kind == Probed && m.needsVoters(r) {
+		r.asking = AskVoters
+		return []Proposal{{Act: AskVoters, Run: e.Run}}
 	}
 	r.asking = Ping
 	return []Proposal{{Act: Ping, Run: e.Run}}

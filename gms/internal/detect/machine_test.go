@@ -125,7 +125,7 @@ var scripts = []script{
 		"10 stream ->", "900 ended -> probe", "901 stream ->", "905 probed yes ->", "1000 renewed ->",
 	}},
 	{name: "rule 3: a report closes nobody, the leader probes at once", lines: []string{
-		"10 stream ->", "900 ended goodbye ->", "950 reported -> probe", "960 probed yes -> ping", "961 pinged yes ->", "1000 stream ->", "1001 renewed ->", "1950 reported -> suspect", "1960 renewed -> unsuspect",
+		"10 stream ->", "900 ended goodbye ->", "950 reported -> probe", "958 probed yes -> ask", "960 voters yes -> ping", "961 pinged yes ->", "1000 stream ->", "1001 renewed ->", "1950 reported -> suspect", "1960 renewed -> unsuspect",
 	}},
 	{name: "a session that came back voids the silence of a ping", lines: []string{
 		"10 stream ->", "900 ended -> probe", "905 probed yes -> ping", "906 stream ->", "907 pinged no ->", "1000 renewed ->",
@@ -172,10 +172,17 @@ var scripts = []script{
 		"10 stream ->", "1000 dead -> suspect", "3100 tick -> close-lapsed", "4000 tick ->", "4010 failed ->", "4100 tick -> close-lapsed",
 	}},
 	{name: "a new leader probes who does not come", lines: []string{
-		"100 tick -> glance", "110 pinged yes ->", "950 tick ->", "1000 tick -> probe", "1250 probed yes -> ping", "1251 pinged no -> close-refused",
+		"100 tick -> glance", "110 pinged yes ->", "950 tick ->", "1000 tick -> probe", "1250 probed yes -> ask", "1251 voters yes -> ping", "1252 pinged no -> close-refused",
 	}},
 	{name: "who died beside the last leader is not waited for", lines: []string{
-		"100 tick -> glance", "101 pinged no -> probe", "105 probed yes -> ping", "106 pinged no -> close-refused",
+		"100 tick -> glance", "101 pinged no -> probe", "105 probed yes -> ask", "106 voters yes -> ping", "107 pinged no -> close-refused",
+	}},
+	{name: "rule 3: who has not come and is refused to this leader alone is suspected, until its renewal comes by a detour", lines: []string{
+		"100 tick -> glance", "101 pinged no -> probe", "105 probed yes -> ask", "110 voters no -> suspect", "1100 renewed ->",
+		"1200 tick -> probe", "1205 probed yes -> ask", "1210 voters yes -> ping", "1211 pinged no ->", "2100 renewed ->", "2300 tick -> probe",
+	}},
+	{name: "who came back since it was asked about is not asked about again", lines: []string{
+		"100 tick -> glance", "101 pinged no -> probe", "105 probed yes -> ask", "106 stream ->", "107 voters yes ->", "1000 renewed ->", "1600 tick ->",
 	}},
 	{name: "who comes while it is pinged is left alone", lines: []string{
 		"100 tick -> glance", "101 stream ->", "102 renewed ->", "103 pinged no ->", "1000 renewed ->", "1600 tick ->",
@@ -187,7 +194,7 @@ var scripts = []script{
 		"1400 tick ->", "1600 tick -> suspect",
 	}},
 	{name: "an unproven one is probed again each second", lines: []string{
-		"100 tick -> glance", "110 pinged yes ->", "1000 tick -> probe", "1250 probed no -> suspect", "2200 tick ->", "2300 tick -> probe", "2400 probed yes -> ping", "2401 pinged no -> close-refused",
+		"100 tick -> glance", "110 pinged yes ->", "1000 tick -> probe", "1250 probed no -> suspect", "2200 tick ->", "2300 tick -> probe", "2400 probed yes -> ask", "2401 voters yes -> ping", "2402 pinged no -> close-refused",
 	}},
 	{name: "a former leader is closed by what the voters saw", open: func(e *Event) { e.FormerLeader = true }, lines: []string{
 		"5 reported -> ask", "8 voters yes -> ping", "9 pinged no -> close-refused",
