@@ -15,7 +15,7 @@ import (
 
 // Bounds of one log entry. Entries stay well under Raft's suggested 512 KiB, so that heartbeats are not held up.
 const (
-	batchWindow   = time.Millisecond       // longest wait for company while another entry is under way
+	batchWindow   = 5 * time.Millisecond   // longest wait for company while another entry is under way
 	floodWindow   = 100 * time.Millisecond // between two entries that only open runs: each is a view that all members see
 	batchYields   = 3                      // turns that others get before an entry goes out alone
 	batchCommands = 512
@@ -39,8 +39,8 @@ type batchReply struct {
 
 // batcher packs the commands that arrive at the leader into entries, so that many grants share one fsync. An entry goes
 // out at once while none is under way, with what comes in the same moment; under load commands gather until the one before is
-// committed, at most batchWindow. When many nodes start together their openings gather for floodWindow after the last ones, as
-// long as no other command comes.
+// committed, at most batchWindow: an entry costs every node as much as many commands. When many nodes start together their
+// openings gather for floodWindow after the last ones, as long as no other command comes.
 type batcher struct {
 	propose proposer
 	// protocol is what the group writes: no entry has anything that came later.
