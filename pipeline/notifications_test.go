@@ -67,7 +67,7 @@ func TestWithAllNotificationsLost(t *testing.T) {
 
 		// Two are kept; three are there.
 		within("the third backup", period, func() (ledger.Task, error) { return p.PlanBackup(r.Context(), BackupRequest{Database: "shop"}) })
-		pruner, err := NewPruner(p, a.items(), map[string]retention.Policy{"shop": {Last: 2, MinKeep: 1, MaxShare: 1, Unverified: true}}, time.Now)
+		pruner, err := NewPruner(p, a.items(), map[string]retention.Policy{"shop": {Last: 2, MinKeep: 1, MaxShare: 1, Unverified: true}}, &r.clock)
 		r.must(err)
 		r.must(pruner.Begin(r.Context()))
 		a.runs(pruner.Component())

@@ -38,12 +38,19 @@ type Pruner struct {
 	items    component.Items
 	policies atomic.Pointer[map[string]retention.Policy]
 	noted    notedItems
-	now      func() time.Time
+	clock    Clock
+}
+
+// Clock is the time that retention is decided by.
+type Clock interface {
+	Now() time.Time
+	// Doubt names a node whose clock is off; nil when they agree. Nothing is pruned as long as there is one.
+	Doubt() error
 }
 
 // NewPruner checks the policies, by database; one without a policy keeps everything.
-func NewPruner(p *Planner, items component.Items, policies map[string]retention.Policy, now func() time.Time) (*Pruner, error) {
-	made := &Pruner{planner: p, items: items, now: now}
+func NewPruner(p *Planner, items component.Items, policies map[string]retention.Policy, clock Clock) (*Pruner, error) {
+	made := &Pruner{planner: p, items: items, clock: clock}
 	return made, made.Renew(policies)
 }
 
@@ -82,7 +89,7 @@ func (p *Pruner) Component() component.Config {
 		Able:   func(it component.Item) bool { _, ok := p.planner.conf().Catalog.Sources[databaseOf(it)]; return ok },
 		Worker: component.Func(p.work), Index: databases{p.items, p}, Store: databases{p.items, p},
 		Fairness: component.Fairness{BackOff: 5 * time.Minute, MaxBackOff: 6 * time.Hour, QuarantineAfter: -1},
-		Now:      p.now,
+		Now:      p.clock.Now,
 	}
 }
 
@@ -184,7 +191,7 @@ func (p *Pruner) work(ctx context.Context, j component.Job) (report component.Re
 	if _, ok := p.policy(name); !ok {
 		return report, nil
 	}
-	now := p.now()
+	now := p.clock.Now()
 	plan, err := p.decide(ctx, name, !data.Confirmed.IsZero() && now.Sub(data.Confirmed) < confirmedFor)
 	if err != nil {
 		return report, err
@@ -228,7 +235,7 @@ func (p *Pruner) mend(ctx context.Context, name string) error {
 		if len(lacking) == 0 || slices.ContainsFunc(active, func(t ledger.Task) bool { return t.Backup == b.ID }) {
 			continue
 		}
-		_, err := p.planner.PlanReplicate(ctx, CopyRequest{Backup: b.ID, Storages: lacking, Internal: true, ID: mendTask(b.ID, p.now())})
+		_, err := p.planner.PlanReplicate(ctx, CopyRequest{Backup: b.ID, Storages: lacking, Internal: true, ID: mendTask(b.ID, p.clock.Now())})
 		if err != nil && !errors.Is(err, ledger.ErrExists) {
 			errs = append(errs, err)
 		}
@@ -263,7 +270,7 @@ func (p *Pruner) decide(ctx context.Context, name string, confirmed bool) (reten
 		return retention.Plan{}, fmt.Errorf("database %q has no retention any more", name)
 	}
 	return retention.Decide(policy, retention.Input{
-		Backups: view, Listing: listing, LastRun: lastRun(tasks), Now: p.now(), Confirmed: confirmed,
+		Backups: view, Listing: listing, LastRun: lastRun(tasks), Clocks: p.clock.Doubt(), Now: p.clock.Now(), Confirmed: confirmed,
 	}), nil
 }
 
@@ -285,7 +292,7 @@ func lastRun(tasks []ledger.Task) error {
 func (p *Pruner) look(ctx context.Context, entries []ledger.Backup, view []retention.Backup) error {
 	for i := range view {
 		b := entries[slices.IndexFunc(entries, func(b ledger.Backup) bool { return b.ID == view[i].ID })]
-		lock, err := p.planner.conf().Catalog.locked(ctx, b, p.now())
+		lock, err := p.planner.conf().Catalog.locked(ctx, b, p.clock.Now())
 		if err != nil {
 			return err
 		}
@@ -328,7 +335,7 @@ func (p *Pruner) Confirm(ctx context.Context, name, by string) error {
 		return err
 	}
 	_, err := p.items.Edit(ctx, databaseItem(name), func(it component.Item) (component.Item, error) {
-		data, err := json.Marshal(pruneData{Confirmed: p.now().UTC(), By: by})
+		data, err := json.Marshal(pruneData{Confirmed: p.clock.Now().UTC(), By: by})
 		it.Data = data
 		return it, err
 	})

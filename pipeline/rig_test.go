@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,8 @@ type rig struct {
 	server *fakeServer
 	disks  map[string]*mem.Storage
 	nodes  []*node
+
+	clock fakeClock
 
 	mu    sync.Mutex
 	locks map[string]*held
@@ -389,4 +392,16 @@ func (r *recorder) refused(sentinel error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(err, sentinel) })
+}
+
+// fakeClock is the bubble's time, which one may doubt.
+type fakeClock struct{ doubt atomic.Value }
+
+func (*fakeClock) Now() time.Time { return time.Now() }
+
+func (c *fakeClock) Doubt() error {
+	if node, _ := c.doubt.Load().(string); node != "" {
+		return fmt.Errorf("the clock of %s is 1h0m0s off", node)
+	}
+	return nil
 }

@@ -168,7 +168,7 @@ func TestMissedWhileAllWereAway(t *testing.T) {
 // pruner starts the prune component beside a worker.
 func (r *rig) pruner(n *node, policy retention.Policy) *Pruner {
 	r.Helper()
-	p, err := NewPruner(r.planner(nil), n.items(), map[string]retention.Policy{"shop": policy}, time.Now)
+	p, err := NewPruner(r.planner(nil), n.items(), map[string]retention.Policy{"shop": policy}, &r.clock)
 	r.must(err)
 	r.must(p.Begin(r.Context()))
 	return p
@@ -246,6 +246,14 @@ func TestPruneStops(t *testing.T) {
 				}
 				_, err = r.planner(nil).Mark(r.Context(), list[0].ID, func(m ledger.Mark) ledger.Mark { m.Accepted = true; return m })
 				r.must(err)
+			},
+		},
+		"wrong clock": {
+			policy: retention.Policy{Last: 2, Unverified: true, MaxShare: 1}, stop: retention.WrongClock,
+			before: func(r *rig, _ *node, _ []string) { r.clock.doubt.Store("n3") },
+			lift: func(r *rig, _ *Pruner, _ []string) {
+				r.clock.doubt.Store("")
+				r.must(pause(r.Context(), time.Hour)) // it looks again by itself
 			},
 		},
 		"too many": {

@@ -31,6 +31,7 @@ type Input struct {
 	Backups   []Backup  // all of one database in one storage, in any order
 	Listing   error     // of reading Backups; nil = complete
 	LastRun   error     // of the backup run on whose back this is decided; nil = it was good, or there was none
+	Clocks    error     // whose clock is off; nil = they agree
 	Now       time.Time // only to refuse times in the future
 	Confirmed bool      // an operator agrees to more than MaxShare
 }
@@ -61,6 +62,7 @@ const (
 	BadPolicy     Stop = "policy out of bounds"
 	ListingFailed Stop = "listing failed"
 	RunFailed     Stop = "last run failed"
+	WrongClock    Stop = "wrong clock"
 	FutureTime    Stop = "time in the future"
 	SuspectBackup Stop = "suspect backup"
 	TooMany       Stop = "too many at once" // alone of all, Input.Confirmed lifts it
@@ -130,6 +132,9 @@ func (p *Plan) precheck(policy Policy, in Input, list []Backup) {
 	}
 	if in.LastRun != nil {
 		p.stop(RunFailed, "the last run failed: %v", in.LastRun)
+	}
+	if in.Clocks != nil {
+		p.stop(WrongClock, "%v", in.Clocks)
 	}
 	seen := make(map[string]bool, len(list))
 	for _, b := range list {

@@ -155,6 +155,7 @@ func TestStops(t *testing.T) {
 	}{
 		{"failed listing", func(_ *Policy, in *Input) { in.Listing = errors.New("page 2 is missing") }, ListingFailed, "page 2"},
 		{"failed run", func(_ *Policy, in *Input) { in.LastRun = errors.New("dump: exit code 1") }, RunFailed, "exit code 1"},
+		{"a clock", func(_ *Policy, in *Input) { in.Clocks = errors.New("the clock of n3 is 1h0m0s off") }, WrongClock, "n3"},
 		{"future", func(_ *Policy, in *Input) { in.Backups[0].AsOf = now.Add(FutureTolerance + 1) }, FutureTime, "backup a "},
 		{"suspect", func(_ *Policy, in *Input) { in.Backups[1].Suspect = true }, SuspectBackup, "backup b "},
 		{"too many at once", func(_ *Policy, in *Input) { in.Confirmed = false }, TooMany, "6 of 9"},

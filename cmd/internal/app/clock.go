@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -74,6 +76,22 @@ func (c *groupClock) problem() string {
 	return fmt.Sprintf("this node's clock is %s %s the group's: see that it is set by NTP", c.shift.Abs().Round(time.Second), way)
 }
 
+// Doubt names a node whose clock is off, this one first; nil when they agree.
+func (c *groupClock) Doubt() error {
+	if p := c.problem(); p != "" {
+		return errors.New(p)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, node := range slices.Sorted(maps.Keys(c.others)) {
+		s := c.others[node]
+		if off := s.ahead - c.shift; off.Abs() >= clockOff && time.Since(s.at) < clockFresh {
+			return fmt.Errorf("the clock of %s is %s off: see that it is set by NTP", node, off.Abs().Round(time.Second))
+		}
+	}
+	return nil
+}
+
 // hear takes what a member told. It must not block.
 func (c *groupClock) hear(_ context.Context, s signals.Signal) error {
 	m, ok := s.(*signals.Message)
@@ -95,14 +113,12 @@ func (c *groupClock) say() []byte {
 
 // agree makes the group's time the median of the clocks of the members that are present.
 func (c *groupClock) agree(self string, present []string) {
+	c.present(self, present)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ahead := []time.Duration{0}
-	for node, s := range c.others {
-		switch {
-		case node == self || !slices.Contains(present, node):
-			delete(c.others, node)
-		case time.Since(s.at) < clockFresh:
+	for _, s := range c.others {
+		if time.Since(s.at) < clockFresh {
 			ahead = append(ahead, s.ahead)
 		}
 	}
@@ -110,6 +126,13 @@ func (c *groupClock) agree(self string, present []string) {
 	c.shift = ahead[(len(ahead)-1)/2]
 	most := len(ahead) > len(present)/2 && time.Since(c.began) > clockPatience
 	c.settled = c.settled || len(present) > 0 && (len(ahead) >= len(present) || most)
+}
+
+// present forgets what was told by who is not there any more.
+func (c *groupClock) present(self string, present []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.others, func(node string, _ clockSaying) bool { return node == self || !slices.Contains(present, node) })
 }
 
 // Settled tells whether the group's time is known: every present member has told its clock or, after a while, most have.
@@ -168,19 +191,20 @@ func (a *App) wakeComponents() {
 func (a *App) lookAtClocks(ctx context.Context, led server) {
 	ctx, cancel := context.WithTimeout(ctx, clockEvery)
 	defer cancel()
-	if led != nil {
-		before := a.clock.wall()
-		if t, err := led.Now(ctx); err == nil {
-			a.clock.follow(t, before, a.clock.wall())
-		}
-		return
-	}
 	var present []string
 	for _, m := range a.group.View().Members {
 		present = append(present, m.Node)
 	}
 	if len(present) > 1 {
 		_ = a.group.Send(ctx, clockComponent, a.clock.say()) // who did not get it hears the next one
+	}
+	if led != nil {
+		a.clock.present(a.cfg.Node, present)
+		before := a.clock.wall()
+		if t, err := led.Now(ctx); err == nil {
+			a.clock.follow(t, before, a.clock.wall())
+		}
+		return
 	}
 	a.clock.agree(a.cfg.Node, present)
 }

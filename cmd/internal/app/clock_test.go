@@ -30,15 +30,16 @@ func TestOneWrongClock(t *testing.T) {
 		others map[string]time.Duration
 		want   time.Duration
 		off    string
+		doubt  string // the node whose clock keeps everybody from pruning
 	}{
-		"alone":           {nil, 0, ""},
-		"one ahead":       {map[string]time.Duration{"n2": 0, "n3": time.Hour}, 0, ""},
-		"one behind":      {map[string]time.Duration{"n2": 0, "n3": -time.Hour}, 0, ""},
-		"this one ahead":  {map[string]time.Duration{"n2": -time.Hour, "n3": -time.Hour}, -time.Hour, "ahead of"},
-		"this one behind": {map[string]time.Duration{"n2": time.Hour, "n3": time.Hour}, time.Hour, "behind"},
-		"two: the lower":  {map[string]time.Duration{"n2": time.Hour}, 0, ""},
-		"two: too":        {map[string]time.Duration{"n2": -time.Hour}, -time.Hour, "ahead of"},
-		"gone":            {map[string]time.Duration{"n8": time.Hour, "n9": time.Hour}, 0, ""},
+		"alone":           {nil, 0, "", ""},
+		"one ahead":       {map[string]time.Duration{"n2": 0, "n3": time.Hour}, 0, "", "n3"},
+		"one behind":      {map[string]time.Duration{"n2": 0, "n3": -time.Hour}, 0, "", "n3"},
+		"this one ahead":  {map[string]time.Duration{"n2": -time.Hour, "n3": -time.Hour}, -time.Hour, "ahead of", "this node"},
+		"this one behind": {map[string]time.Duration{"n2": time.Hour, "n3": time.Hour}, time.Hour, "behind", "this node"},
+		"two: the lower":  {map[string]time.Duration{"n2": time.Hour}, 0, "", "n2"},
+		"two: too":        {map[string]time.Duration{"n2": -time.Hour}, -time.Hour, "ahead of", "this node"},
+		"gone":            {map[string]time.Duration{"n8": time.Hour, "n9": time.Hour}, 0, "", ""},
 	} {
 		clock := told(t, c.others)
 		clock.agree("n1", []string{"n1", "n2", "n3"})
@@ -50,6 +51,9 @@ func TestOneWrongClock(t *testing.T) {
 		}
 		if p := clock.problem(); (p == "") != (c.off == "") || !strings.Contains(p, c.off) {
 			t.Errorf("%s: problem %q", name, p)
+		}
+		if err := clock.Doubt(); (err == nil) != (c.doubt == "") || err != nil && !strings.Contains(err.Error(), c.doubt) {
+			t.Errorf("%s: doubt %v, want %q", name, err, c.doubt)
 		}
 	}
 }

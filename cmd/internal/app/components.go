@@ -61,7 +61,7 @@ func (a *App) itemComponents(w *work) ([]itemComponent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.pruner, err = pipeline.NewPruner(w.planner, w.items, policies, a.clock.Now); err != nil {
+	if w.pruner, err = pipeline.NewPruner(w.planner, w.items, policies, a.clock); err != nil {
 		return nil, err
 	}
 	list := []itemComponent{

@@ -42,14 +42,15 @@ func (c *cluster) trouble(by, node string) string {
 	return ""
 }
 
-// TestDaysOfClocksAndCertificates: the clock of a node is an hour ahead, and is put right; the certificate of a node runs out,
+// TestDaysOfClocksAndCertificates: the clock of a node is an hour ahead, nothing is pruned meanwhile, and it is put right; the certificate of a node runs out,
 // is named, and is renewed without a restart. As the pages say.
 func TestDaysOfClocksAndCertificates(t *testing.T) {
 	if os.Getenv("FENCEPOST_LONG") == "" {
 		t.Skip("long test: set FENCEPOST_LONG=1 (a clock is moved, and a certificate runs out)")
 	}
 	t.Parallel()
-	c := newCluster(t, options{nodes: 3, lasting: 8 * time.Minute, dsns: map[string]string{"shop": database(t, bulk("goods", 1))}})
+	c := newCluster(t, options{nodes: 3, lasting: 8 * time.Minute, dsns: map[string]string{"shop": database(t, bulk("goods", 1))},
+		extra: "backup: {delete_delay: 0s, require: any}\nretention:\n- {database: shop, last: 1, unverified: true, max_percent: 100}\n"})
 	clock := filepath.Join(t.TempDir(), "clock")
 	off := c.withClock(clock)
 	c.start("n1", "n2")
@@ -58,11 +59,22 @@ func TestDaysOfClocksAndCertificates(t *testing.T) {
 		c.ready(name)
 	}
 
+	c.finishes("n1", c.backup("n1").ID)
+
 	t.Log("the clock of n3 is an hour ahead")
 	if err := os.WriteFile(clock, []byte("1h"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.problem("n3", "clock")
+	prune := func(node string, args ...string) string {
+		return run(t, command, append([]string{"--socket", c.socket(node), "prune", "shop"}, args...)...).out
+	}
+	for _, name := range c.names {
+		c.until(name+" would prune nothing", func() bool { return strings.Contains(prune(name), "nothing goes: wrong clock") })
+	}
+	c.finishes("n3", c.backup("n3").ID)
+	c.looked("shop")
+	c.backups("n1", 2)
 	right := func() {
 		if err := os.Remove(clock); err != nil {
 			t.Fatal(err)
@@ -73,6 +85,9 @@ func TestDaysOfClocksAndCertificates(t *testing.T) {
 		s, err := c.client("n3").Status(c.ctx)
 		return err == nil && !strings.Contains(strings.Join(s.Problems, "\n"), "clock")
 	})
+
+	prune("n1", "--confirm") // no later than in five minutes it looks by itself
+	c.until("one backup is left", func() bool { n, err := c.good("n1"); return err == nil && n == 1 })
 
 	t.Log("the certificate of n3 runs out")
 	if c.view("n1").Leader == "n3" { // it is to ask another one

@@ -173,16 +173,20 @@ func TestDaysOfALedger(t *testing.T) {
 // backups checks how many good ones a node lists.
 func (c *cluster) backups(by string, want int) {
 	c.t.Helper()
-	list, err := c.client(by).Backups(c.ctx, api.BackupFilter{})
-	good := 0
-	for _, b := range list {
-		if b.State == api.Completed {
-			good++
-		}
-	}
-	if err != nil || good != want {
+	if good, err := c.good(by); err != nil || good != want {
 		c.t.Errorf("%d good backups, want %d: %v", good, want, err)
 	}
+}
+
+// good is how many good backups a node lists.
+func (c *cluster) good(by string) (n int, err error) {
+	list, err := c.client(by).Backups(c.ctx, api.BackupFilter{})
+	for _, b := range list {
+		if b.State == api.Completed {
+			n++
+		}
+	}
+	return n, err
 }
 
 // endsByItself waits for the end of a node that must not go on.

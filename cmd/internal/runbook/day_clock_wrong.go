@@ -2,8 +2,8 @@
 //
 // You see: the alarm "clock": it names the node, and by how much.
 //
-// It means: leases and fences do not use that clock; nobody loses work by it. Schedules of that node, ages and retention would be
-// wrong: as long as clocks disagree nothing is pruned.
+// It means: leases and fences do not use that clock, and schedules and ages go by the time that most nodes, or the ledger's server,
+// agree about; nobody loses work by it. As long as a clock is off nothing is pruned: prune names the node, too.
 //
 // Do this, on the node:
 //

@@ -48,7 +48,7 @@ type ClusterClient interface {
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewReply, error)
 	// Ping asks whether a run lives in this process, at once and from memory.
 	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error)
-	// Probe asks what this member has seen of a run: for a new leader that wants proof of the old one's death.
+	// Probe asks what this member finds out of a run: for a leader that no stream of it has reached, and that its host refuses.
 	Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeReply, error)
 	// ReadIndex answers with an index such that a state that has applied it is not staler than the call.
 	ReadIndex(ctx context.Context, in *ReadIndexRequest, opts ...grpc.CallOption) (*ReadIndexReply, error)
@@ -222,7 +222,7 @@ type ClusterServer interface {
 	Renew(context.Context, *RenewRequest) (*RenewReply, error)
 	// Ping asks whether a run lives in this process, at once and from memory.
 	Ping(context.Context, *PingRequest) (*PingReply, error)
-	// Probe asks what this member has seen of a run: for a new leader that wants proof of the old one's death.
+	// Probe asks what this member finds out of a run: for a leader that no stream of it has reached, and that its host refuses.
 	Probe(context.Context, *ProbeRequest) (*ProbeReply, error)
 	// ReadIndex answers with an index such that a state that has applied it is not staler than the call.
 	ReadIndex(context.Context, *ReadIndexRequest) (*ReadIndexReply, error)
