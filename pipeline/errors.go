@@ -49,6 +49,9 @@ func passing(err error) bool {
 	if !errors.As(err, &s) {
 		return false
 	}
+	if errors.Is(err, storage.ErrFull) {
+		return true
+	}
 	for _, lasting := range []error{storage.ErrPermanent, storage.ErrExists, storage.ErrNotFound, errCorrupt, ErrForeign} {
 		if errors.Is(err, lasting) {
 			return false

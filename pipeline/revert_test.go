@@ -101,6 +101,8 @@ func TestEndOf(t *testing.T) {
 		{source.ErrUnavailable, once, ledger.Failed, false, false},
 		{store(errBoom), row, ledger.Planned, false, false},
 		{store(storage.ErrPermanent), row, ledger.Failed, false, false},
+		{store(storage.ErrFull), row, ledger.Planned, false, false},
+		{store(storage.ErrFull), last, ledger.Failed, false, false},
 		{store(storage.ErrNotFound), row, ledger.Failed, false, false},
 		{errBoom, row, ledger.Failed, false, false},
 		{source.ErrIncomplete, row, ledger.Failed, false, false},

@@ -19,7 +19,15 @@ var (
 	ErrStale = errors.New("object has changed")
 	// ErrPermanent: repeating the call cannot help (no rights, bad name, disk full).
 	ErrPermanent = errors.New("permanent storage error")
+	// ErrFull: there is no room, on a disk or in an account. It is ErrPermanent as well: the call is not repeated; what made
+	// it may begin again later, when somebody, or retention, has made room.
+	ErrFull error = fullError{}
 )
+
+type fullError struct{}
+
+func (fullError) Error() string        { return "storage is full" }
+func (fullError) Is(target error) bool { return target == ErrPermanent }
 
 // Info describes a stored object.
 type Info struct {

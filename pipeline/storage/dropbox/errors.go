@@ -122,7 +122,7 @@ func classify(err error) (hint string, class error) {
 	case e.has("too_many_write_operations"), e.has("too_many_requests"), e.status == http.StatusTooManyRequests:
 		return "", nil
 	case e.has("insufficient_space"), e.status == http.StatusInsufficientStorage:
-		return "the account is full", storage.ErrPermanent
+		return "the account is full", storage.ErrFull
 	case e.has("missing_scope"):
 		return fmt.Sprintf("the app has no right to this: give it the scope %s and authorize it again", e.scope), storage.ErrPermanent
 	case e.has("invalid_grant"), e.status == http.StatusUnauthorized:

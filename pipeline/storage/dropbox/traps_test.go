@@ -27,13 +27,14 @@ func TestRateLimitsOfAnyForm(t *testing.T) {
 	}
 }
 
-// A full account is said in two ways, by a tag and by a status alone; both are for good.
+// A full account is said in two ways, by a tag and by a status alone; neither is tried again at once.
 func TestTheAccountIsFull(t *testing.T) {
 	for _, f := range []*dropboxtest.Fault{dropboxtest.Refuse(507, "no room"), dropboxtest.Tagged(409, "path/insufficient_space")} {
 		b := newBox(t, dropboxtest.Options{})
 		b.Inject(f.On("upload_session/finish"))
 		_, err := b.open(t).Put(t.Context(), "o", strings.NewReader("x"), storage.Condition{})
 		wantErr(t, f.String(), err, storage.ErrPermanent, "the account is full")
+		wantErr(t, f.String(), err, storage.ErrFull, "the account is full")
 		if f.Hits() != 1 {
 			t.Errorf("%v: tried %d times", f, f.Hits())
 		}

@@ -62,7 +62,7 @@ func fillDisk(root string) error {
 	}
 	ctx := context.Background()
 	_, err = s.Put(ctx, "a/data", io.LimitReader(zeros{}, 5<<20), storage.Condition{})
-	if !errors.Is(err, storage.ErrPermanent) || !strings.Contains(err.Error(), "disk full, ") || strings.Contains(err.Error(), "unknown") {
+	if !errors.Is(err, storage.ErrPermanent) || !errors.Is(err, storage.ErrFull) || !strings.Contains(err.Error(), "disk full, ") || strings.Contains(err.Error(), "unknown") {
 		return fmt.Errorf("put on a full disk: %v", err)
 	}
 	if _, err := s.Stat(ctx, "a/data"); !errors.Is(err, storage.ErrNotFound) {

@@ -153,7 +153,7 @@ func (s *Storage) classify(err error) error {
 		if n, freeErr := s.freeSeam(); freeErr == nil {
 			free = strconv.FormatInt(n, 10)
 		}
-		return fmt.Errorf("disk full, %s bytes free: %w: %w", free, err, storage.ErrPermanent)
+		return fmt.Errorf("disk full, %s bytes free: %w: %w", free, err, storage.ErrFull)
 	case isPermanent(err):
 		return fmt.Errorf("%w: %w", err, storage.ErrPermanent)
 	}

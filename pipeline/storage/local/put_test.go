@@ -149,7 +149,7 @@ func TestErrorsOfTheSystemAreClassified(t *testing.T) {
 	s := open(t, Options{})
 	s.freeSeam = func() (int64, error) { return 4096, nil }
 	full := s.classify(&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
-	if !errors.Is(full, storage.ErrPermanent) || !strings.Contains(full.Error(), "disk full, 4096 bytes free") {
+	if !errors.Is(full, storage.ErrPermanent) || !errors.Is(full, storage.ErrFull) || !strings.Contains(full.Error(), "disk full, 4096 bytes free") {
 		t.Errorf("disk full: %v", full)
 	}
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EROFS, syscall.ENAMETOOLONG} {

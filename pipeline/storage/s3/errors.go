@@ -48,6 +48,8 @@ func classify(err error) (hint string, class error) {
 		return "the bucket is of another region, or of another endpoint", storage.ErrPermanent
 	case "RequestTimeTooSkewed":
 		return "the clock of this machine is wrong", storage.ErrPermanent
+	case "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded":
+		return "the bucket is full", storage.ErrFull
 	case "MethodNotAllowed", "ObjectLocked":
 		return "the bucket does not allow it (is the object locked?)", storage.ErrPermanent
 	}
@@ -60,7 +62,9 @@ func classify(err error) (hint string, class error) {
 		return "access denied (wrong credentials, or they have no right to this)", storage.ErrPermanent
 	case http.StatusBadRequest: // some answers have no body that says more
 		return "the server refuses the request as it is (is the region right?)", storage.ErrPermanent
-	case http.StatusNotImplemented, http.StatusInsufficientStorage, http.StatusMethodNotAllowed:
+	case http.StatusInsufficientStorage:
+		return "the bucket is full", storage.ErrFull
+	case http.StatusNotImplemented, http.StatusMethodNotAllowed:
 		return "", storage.ErrPermanent
 	}
 	return "", nil

@@ -117,8 +117,12 @@ func unanswered(send func() (*http.Response, error)) (*http.Response, error) {
 }
 
 func refused(func() (*http.Response, error)) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusServiceUnavailable, Status: "503 Slow Down", Header: http.Header{}, ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(strings.NewReader("<Error><Code>SlowDown</Code></Error>"))}, nil
+	return answer(http.StatusServiceUnavailable, "SlowDown")
+}
+
+func answer(status int, code string) (*http.Response, error) {
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", code), Header: http.Header{}, ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(strings.NewReader("<Error><Code>" + code + "</Code></Error>"))}, nil
 }
 
 const (
@@ -226,6 +230,27 @@ func TestLastingFaults(t *testing.T) {
 			f.set(nil)
 			wantNothing(t, s)
 		})
+	}
+}
+
+// A full bucket is said by a status, or by a code; neither is tried again at once.
+func TestTheBucketIsFull(t *testing.T) {
+	for _, says := range []func() (*http.Response, error){
+		func() (*http.Response, error) { return answer(http.StatusInsufficientStorage, "XMinioStorageFull") },
+		func() (*http.Response, error) { return answer(http.StatusInsufficientStorage, "") },
+		func() (*http.Response, error) { return answer(http.StatusForbidden, "QuotaExceeded") },
+	} {
+		s, f := faulty(t, options(t))
+		f.set(first(1000, "put", func(func() (*http.Response, error)) (*http.Response, error) { return says() }))
+		_, err := s.Put(t.Context(), "o", bytes.NewReader(content(smallObject)), storage.Condition{})
+		if !errors.Is(err, storage.ErrFull) || !storage.Final(err) || !strings.Contains(err.Error(), "the bucket is full") {
+			t.Errorf("put: %v", err)
+		}
+		if n := f.count("put"); n != 1 {
+			t.Errorf("%d attempts", n)
+		}
+		f.set(nil)
+		wantNothing(t, s)
 	}
 }
 
