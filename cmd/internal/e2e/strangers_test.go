@@ -50,64 +50,75 @@ func TestLedgerOfOneNodeIsAnother(t *testing.T) {
 	c.finishes("n3", c.backup("n3").ID)
 }
 
-// TestStagingBesideProduction: a clone for staging, with production's configuration, its storages and a copy of its ledger, or
-// none, runs while production does. It is not ready, says why, and changes no byte of either, whatever a person tries
-// without saying that they are its own; production does not notice.
+// TestStagingBesideProduction: a clone for staging, with production's configuration, runs while production does. With
+// production's storages it ends; with storages of its own and production's ledger, or a copy of it, it waits. It says why, and
+// changes no byte of either, whatever a person tries without saying that they are its own; production does not notice.
 func TestStagingBesideProduction(t *testing.T) {
 	t.Parallel()
 	led, extra := ledgerIn(t)
 	vault := t.TempDir()
-	shared := options{nodes: 1, dsns: map[string]string{"shop": database(t, bulk("goods", 1))}, storages: "- {name: a, kind: local, path: " + vault + "}\n"}
-	production := shared
-	production.extra = extra
-	c := newCluster(t, production)
+	shop := map[string]string{"shop": database(t, bulk("goods", 1))}
+	productions := "- {name: a, kind: local, path: " + vault + "}\n"
+	c := newCluster(t, options{nodes: 1, dsns: shop, storages: productions, extra: extra})
 	c.up()
 	c.finishes("n1", c.backup("n1").ID)
 	list, err := c.client("n1").Backups(c.ctx, api.BackupFilter{})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-
+	c.until("production has stored the group's own state, and rests", func() bool {
+		states, err := filepath.Glob(filepath.Join(vault, "_fencepost", "group", "*"))
+		return err == nil && len(states) > 0
+	})
 	clone := pg.Server(t).Database(t)
-	dump := exec.Command(pgTool(t, "pg_dump"), "-d", led)
-	load := exec.Command(pgTool(t, "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", clone)
-	text, err := dump.Output()
-	if load.Stdin = bytes.NewReader(text); err != nil {
+	text, err := exec.CommandContext(c.ctx, pgTool(t, "pg_dump"), "-d", led).Output()
+	if err != nil {
 		t.Fatal(err)
 	}
+	load := exec.CommandContext(c.ctx, pgTool(t, "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", clone)
+	load.Stdin = bytes.NewReader(text)
 	if out, err := load.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	stored, kept, copied := filesOf(t, vault), print(t, led), print(t, clone)
+	untouched := func(by string) {
+		t.Helper()
+		if now := filesOf(t, vault); !slices.Equal(now, stored) {
+			t.Errorf("%s: the storage had\n%s\nand has\n%s", by, strings.Join(stored, "\n"), strings.Join(now, "\n"))
+		}
+		same(t, by+": the copy of the ledger", copied, print(t, clone))
+		for _, d := range pgtest.Diff(kept, print(t, led)) {
+			if !strings.HasPrefix(d, "table fencepost_ledger.item") { // those are what production itself notes when it looks around
+				t.Errorf("%s: production's ledger: %s", by, d)
+			}
+		}
+	}
+	itsCopy := fmt.Sprintf("ledger: {dsn: %q}\n", clone)
 
-	for name, x := range map[string]struct{ extra, says string }{
-		"a copy of the ledger":    {fmt.Sprintf("ledger: {dsn: %q}\n", clone), "belongs to group"},
-		"production's own ledger": {extra, "belongs to group"},
-		"no ledger":               {"", "belongs to another cluster"},
-	} {
-		staging := shared
-		staging.extra = x.extra
-		s := newCluster(t, staging)
+	for by, ledger := range map[string]string{"its storages": "", "its storages and its ledger": extra, "its storages and a copy of its ledger": itsCopy} {
+		s := newCluster(t, options{nodes: 1, dsns: shop, storages: productions, extra: ledger})
 		s.start("n1")
-		s.until(name+": it says whose they are", func() bool { return strings.Contains(string(s.logOf("n1")), x.says) })
+		s.endsByItself("n1")
+		if log := string(s.logOf("n1")); !strings.Contains(log, "storage a") || !strings.Contains(log, "belongs to another cluster") {
+			t.Errorf("%s: it does not say why it ended: %s", by, lastLine(log))
+		}
+		untouched(by)
+	}
+	for by, ledger := range map[string]string{"its ledger": extra, "a copy of its ledger": itsCopy} {
+		s := newCluster(t, options{nodes: 1, dsns: shop, extra: ledger})
+		s.start("n1")
+		s.problem("n1", "belongs to group")
 		for _, args := range [][]string{
-			{"backup", "create", "shop"}, {"prune", "shop", "--confirm"}, {"storage", "check", "a", "--fix"}, {"backup", "delete", list[0].ID, "--now"},
-			{"ledger", "reconcile", "--apply"}, {"ledger", "adopt"}, {"storage", "adopt", "a"},
+			{"backup", "create", "shop"}, {"restore", "shop", "--yes"}, {"prune", "shop", "--confirm"}, {"backup", "delete", list[0].ID, "--now"},
+			{"ledger", "reconcile", "--apply"},
 		} {
-			if out, err := s.fencepost("n1", args...); err == nil && !strings.Contains(out, "--apply") {
-				t.Errorf("%s: %v says %s", name, args, out)
+			if out, err := s.fencepost("n1", args...); err == nil {
+				t.Errorf("%s: %v says %s", by, args, out)
 			}
 		}
 		s.kill("n1")
-		if now := filesOf(t, vault); !slices.Equal(now, stored) {
-			t.Errorf("%s: the storage had\n%s\nand has\n%s", name, strings.Join(stored, "\n"), strings.Join(now, "\n"))
-		}
-		for _, d := range pgtest.Diff(copied, print(t, clone)) {
-			t.Errorf("%s: the copy of the ledger: %s", name, d)
-		}
+		untouched(by)
 	}
-	same(t, "production's ledger", kept, print(t, led))
-
 	c.finishes("n1", c.backup("n1").ID)
 	c.backups("n1", 2)
 	if s, err := c.client("n1").Status(c.ctx); err != nil || !s.Ready || len(s.Problems) > 0 {
