@@ -20,17 +20,22 @@ func (a *App) lookAfter(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			a.tend(ctx)
 		}
-		if standing, _ := a.group.Standing(); standing != gms.Held {
-			continue
-		}
-		if err := a.keepSigners(ctx); err != nil && ctx.Err() == nil {
-			a.log.Warn("app: the list of signers was not written", "error", err)
-		}
-		a.checkOwners(ctx)
-		a.finishUpgrade(ctx)
-		if a.group.Leader() == a.cfg.Node && a.clock.Settled() {
-			doneTasks{a}.forget(ctx)
-		}
+	}
+}
+
+// tend does it once.
+func (a *App) tend(ctx context.Context) {
+	if standing, _ := a.group.Standing(); standing != gms.Held {
+		return
+	}
+	if err := a.keepSigners(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("app: the list of signers was not written", "error", err)
+	}
+	a.checkOwners(ctx)
+	a.finishUpgrade(ctx)
+	if a.group.Leader() == a.cfg.Node && a.clock.Settled() {
+		doneTasks{a}.forget(ctx)
 	}
 }

@@ -65,6 +65,15 @@ func TestFullHome(t *testing.T) {
 		}
 	}
 
+	reserved := func(want bool) {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(seen, "*", "reserve"))
+		if err != nil || (len(found) == 1) != want {
+			t.Errorf("the reserve of the log is %q, wanted is %t: %v", found, want, err)
+		}
+	}
+
+	reserved(true)
 	const nodeWaits = "app: the disk of the home is full: the node starts when there is room"
 	fill(t, filler)
 	var refused error
@@ -73,8 +82,13 @@ func TestFullHome(t *testing.T) {
 	}
 	t.Logf("%d items were put until the disk was full: %v", len(answered), refused)
 	c.until("n1 waits for room", func() bool { return strings.Contains(log(), nodeWaits) })
+	reserved(false)
+	if !strings.Contains(log(), "its reserve is given up, to end in order") {
+		t.Error("it does not say that it gives its reserve up")
+	}
 	rehearsal{c: c, hands: map[string]func(){"lvextend -r -L +1G /dev/data/fencepost": makeRoom}}.follow("home-full")
 	c.ready("n1")
+	reserved(true)
 
 	const wardenWaits = "warden: the disk of the home is full: it goes on when there is room"
 	if err := put(); err != nil {

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fencepost/fencepost/cmd/internal/offline"
 )
 
 // TestHomesThatAreNotTheNodes: a machine is replaced under its old name, and the old one comes back; a home is copied to a second
@@ -71,13 +74,42 @@ func TestHomesThatAreNotTheNodes(t *testing.T) {
 		t.Errorf("n2 had run %s, and has %s, %v", before.Run, now.Run, err)
 	}
 
+	t.Log("the second machine is given a name of its own, with an empty home")
+	if s := run(t, daemon, "home", "reset", "--config", twin.file("n2")); s.code != 0 || !strings.Contains(s.out, "is empty") {
+		t.Errorf("%+v", s)
+	}
+	run(t, daemon, "--config", twin.file("n2"), "--no-warden").complains(t, 1, "n2")
+	if now, err := c.client("n2").Status(c.ctx); err != nil || now.Run != before.Run {
+		t.Errorf("n2 had run %s, and has %s, %v", before.Run, now.Run, err)
+	}
+	c.newcomer("n4", copied)
+	c.ready("n4")
+	c.until("all see four", func() bool { return len(c.view("n1").Members) == 4 && len(c.view("n4").Members) == 4 })
+
 	c.finishes("n2", c.backup("n2").ID)
+	c.finishes("n4", c.backup("n4").ID)
 	c.recovered("n1")
 
 	t.Log("n3 is gone for good")
 	c.kill("n3")
-	c.until("the dead run is closed", func() bool { return len(c.view("n1").Members) == 2 })
+	c.until("the dead run is closed", func() bool { return len(c.view("n1").Members) == 3 })
 	rehearsal{c: c}.follow("node-dead")
+}
+
+// newcomer starts a node more, as node add has it made, in a home that is there.
+func (c *cluster) newcomer(name, home string) {
+	c.t.Helper()
+	founders := strings.Join(c.names, ", ")
+	c.names = append(c.names, name)
+	c.ports[name+"/gossip"], c.ports[name+"/cluster"] = freePort(c.t), freePort(c.t)
+	_, err := offline.IssueCert(c.dir, "fencepost", name, offline.NodeValid)
+	c.write(name, "lan", "log: {level: debug, format: json}\n")
+	text, read := os.ReadFile(c.file(name))
+	own := strings.Replace(string(text), "bootstrap: ["+founders+", "+name+"]\n", "", 1)
+	if err := errors.Join(err, read, os.WriteFile(c.file(name), []byte(own), 0o600), os.Rename(home, c.home(name))); err != nil {
+		c.t.Fatal(err)
+	}
+	c.start(name)
 }
 
 // votes waits until a node is ready, and votes.
