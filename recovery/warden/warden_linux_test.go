@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -406,6 +407,40 @@ func fromDyingThread(do func() error) error {
 		done <- do()
 	}()
 	return <-done
+}
+
+// TestStarterKeepsItsThread: whatever other goroutines do to the scheduler, every process is started from one and the same thread.
+func TestStarterKeepsItsThread(t *testing.T) {
+	s := newStarter()
+	defer s.close()
+	var noise sync.WaitGroup
+	stop := make(chan struct{})
+	for range 8 {
+		noise.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = unix.Nanosleep(&unix.Timespec{Nsec: 1000}, nil) // blocks a thread, so that goroutines change theirs
+				}
+			}
+		})
+	}
+	threads := map[int]bool{}
+	for range 500 {
+		id := make(chan int)
+		s.jobs <- func() {
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: 200_000}, nil) // as the start of a process blocks
+			id <- unix.Gettid()
+		}
+		threads[<-id] = true
+	}
+	close(stop)
+	noise.Wait()
+	if len(threads) != 1 {
+		t.Errorf("it started processes from %d threads", len(threads))
+	}
 }
 
 // TestThreadDeath shows what the starter's lasting thread is for: a tied child that another thread starts dies with it.
