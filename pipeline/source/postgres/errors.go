@@ -105,21 +105,22 @@ func lastPart(err error) string {
 }
 
 const (
-	hintPassword   = "check user and password of the database in the settings, and the server's pg_hba.conf"
-	hintRights     = "let the role read everything: GRANT pg_read_all_data TO role, or use the owner or a superuser"
-	hintDisk       = "free space on the database server, then try again"
-	hintRoles      = "create the role first, for example from the globals backup of the server"
-	hintLost       = "see the server's log; the next attempt starts from the beginning"
-	hintTablespace = "make it on the server first (fencepost globals diff and restore), or restore with --no-tablespaces"
-	hintExtension  = "install the extension's package on the server"
-	hintEncoding   = "install the locale on the server, or restore on a server that has it"
-	hintInUse      = "disconnect its clients (prepared transactions and replication slots count too)"
-	hintDepends    = "drop what was made since the backup, or restore into a new database"
-	hintChosen     = "upper and lower case count, and a table is named without its schema, which is chosen beside it"
-	hintLocks      = "raise max_locks_per_transaction and restart the server"
-	hintConflict   = "set hot_standby_feedback = on or a larger max_standby_streaming_delay on the standby, or dump the primary"
-	hintCancelled  = "somebody has cancelled it, or a time-out that is set for the role on the server; try again"
-	hintNoDatabase = "check the name of the database in the settings"
+	hintPassword     = "check user and password of the database in the settings, and the server's pg_hba.conf"
+	hintRights       = "let the role read everything: GRANT pg_read_all_data TO role, or use the owner or a superuser"
+	hintDisk         = "free space on the database server, then try again"
+	hintRoles        = "create the role first, for example from the globals backup of the server"
+	hintLost         = "see the server's log; the next attempt starts from the beginning"
+	hintTablespace   = "make it on the server first (fencepost globals diff and restore), or restore with --no-tablespaces"
+	hintOldExtension = "update the extension's package on the server"
+	hintExtension    = "install the extension's package on the server"
+	hintEncoding     = "install the locale on the server, or restore on a server that has it"
+	hintInUse        = "disconnect its clients (prepared transactions and replication slots count too)"
+	hintDepends      = "drop what was made since the backup, or restore into a new database"
+	hintChosen       = "upper and lower case count, and a table is named without its schema, which is chosen beside it"
+	hintLocks        = "raise max_locks_per_transaction and restart the server"
+	hintConflict     = "set hot_standby_feedback = on or a larger max_standby_streaming_delay on the standby, or dump the primary"
+	hintCancelled    = "somebody has cancelled it, or a time-out that is set for the role on the server; try again"
+	hintNoDatabase   = "check the name of the database in the settings"
 )
 
 // errEnded marks the errors of programs whose sessions the server has ended.

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -9,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/pipeline/source"
 )
 
-// checkNeeds finds out whether a server has the extensions and roles that a backup needs.
+// checkNeeds finds out whether a server has the extensions, of versions that will do, and the roles that a backup needs.
 func (s *Source) checkNeeds(ctx context.Context, conn *session, o source.RestoreOptions, doing string) error {
 	missing, err := texts(ctx, conn, `SELECT name FROM unnest($1::text[]) AS name WHERE name NOT IN (SELECT name FROM pg_available_extensions) ORDER BY 1`,
 		sortedKeys(o.Info.Extensions))
@@ -18,6 +20,9 @@ func (s *Source) checkNeeds(ctx context.Context, conn *session, o source.Restore
 	}
 	if len(missing) > 0 {
 		return s.errorf(problem{what: "the server lacks extension " + strings.Join(missing, ", "), hint: hintExtension}, "%s", doing)
+	}
+	if err := s.checkExtensions(ctx, conn, o.Info.Extensions, doing); err != nil {
+		return err
 	}
 	if o.NoOwner && o.NoPrivileges {
 		return nil
@@ -28,6 +33,42 @@ func (s *Source) checkNeeds(ctx context.Context, conn *session, o source.Restore
 	}
 	hint := "create the roles first, from the globals backup of the server or by CREATE ROLE " + ident(missing[0]) + "; or restore without owners and rights"
 	return s.errorf(problem{what: "the server lacks role " + strings.Join(missing, ", "), hint: hint}, "%s", doing)
+}
+
+// checkExtensions compares versions: a dump does not name them, so that the server's default one is installed.
+func (s *Source) checkExtensions(ctx context.Context, conn *session, wanted map[string]string, doing string) error {
+	rows, err := conn.Query(ctx, `SELECT name, coalesce(default_version, '') FROM pg_available_extensions WHERE name = ANY($1) ORDER BY 1`,
+		sortedKeys(wanted))
+	if err != nil {
+		return err
+	}
+	var old []string
+	err = eachPair(rows, func(name, version string) {
+		if olderExtension(version, wanted[name]) {
+			old = append(old, fmt.Sprintf("%s %s (the backup was made with %s)", name, version, wanted[name]))
+		}
+	})
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	return s.errorf(problem{what: "the server has an older extension: " + strings.Join(old, ", "), hint: hintOldExtension}, "%s", doing)
+}
+
+// olderExtension compares the first two numbers of versions, which is where what an extension has changes. What is written in
+// another way is not compared.
+func olderExtension(have, want string) bool {
+	h, w := strings.SplitN(have, ".", 3), strings.SplitN(want, ".", 3)
+	for i := range min(2, len(h), len(w)) {
+		a, err := strconv.Atoi(h[i])
+		b, err2 := strconv.Atoi(w[i])
+		if err != nil || err2 != nil {
+			return false
+		}
+		if a != b {
+			return a < b
+		}
+	}
+	return false
 }
 
 // maxListed bounds the lists in Info, which ledgers keep.

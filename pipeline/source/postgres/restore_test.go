@@ -138,6 +138,7 @@ func TestRestoreCannotBegin(t *testing.T) {
 		{"newer server", s, source.RestoreOptions{Target: "new", Info: source.Info{ServerVersion: "97.1"}}, "of PostgreSQL 97", nil},
 		{"newer tool", s, source.RestoreOptions{Target: "new", Info: source.Info{ToolVersion: "97.1"}}, "pg_restore of version 97", nil},
 		{"extension", s, source.RestoreOptions{Target: "new", Info: source.Info{Extensions: map[string]string{"no_such": "1"}}}, "lacks extension no_such", nil},
+		{"old extension", s, source.RestoreOptions{Target: "new", Info: source.Info{Extensions: map[string]string{"plpgsql": "7.1"}}}, "older extension: plpgsql 1.0 (the backup was made with 7.1)", nil},
 		{"locale", s, source.RestoreOptions{Target: "new", Info: source.Info{Locale: source.Locale{Collate: "xx_XX", Ctype: "xx_XX"}}}, "locale", nil},
 		{"rights", newSource(t, Config{DSN: srv.DSNFor("may_not", "only x", "there")}), source.RestoreOptions{Target: "new"}, "may not create databases", nil},
 	} {
