@@ -400,25 +400,41 @@ type request struct {
 // creating are the requests that make an object: to the S3 server, and to Dropbox.
 var creating = []string{"PutObject", "CompleteMultipartUpload", "files/upload", "files/upload_session/finish"}
 
-// judgeStore: what commits an attempt, its manifest, is made once and never again, whether it was void, removed, or is there;
-// and no attempt is committed, or made void, after a later one of the same backup was.
+// judgeStore: what commits an attempt, its manifest, is made once. It may be replaced once, by that which makes the attempt void
+// where others lack it, and then the attempt's data goes; one that was removed never comes back; and no attempt is committed, or
+// made void, after a later one of the same backup was.
 func judgeStore(log []request) (broken []string) {
-	made, newest := map[string]bool{}, map[string]string{}
+	made, gone, newest := map[string]int{}, map[string]bool{}, map[string]string{}
+	stays := map[string]string{} // manifests that were replaced, by attempt, until data of the attempt is removed
 	for _, r := range log {
-		attempt, is := strings.CutSuffix(r.Object, "/manifest.json")
-		if !is || r.Status/100 != 2 || !slices.Contains(creating, r.Operation) {
+		at := strings.LastIndexByte(r.Object, '/')
+		if r.Status/100 != 2 || at < 0 {
 			continue
 		}
-		if made[attempt] {
-			broken = append(broken, r.Object+" was made a second time")
+		attempt, manifest := r.Object[:at], r.Object[at:] == "/manifest.json"
+		if strings.Contains(strings.ToLower(r.Operation), "delete") {
+			gone[attempt] = gone[attempt] || manifest
+			delete(stays, attempt)
+			continue
 		}
-		made[attempt] = true
-		at := strings.LastIndexByte(attempt, '/') // tokens in paths sort as they are
-		backup, token := attempt[:at+1], attempt[at+1:]
+		if !manifest || !slices.Contains(creating, r.Operation) {
+			continue
+		}
+		switch made[attempt]++; {
+		case gone[attempt] || made[attempt] > 2:
+			broken = append(broken, r.Object+" was made again")
+		case made[attempt] == 2:
+			stays[attempt] = r.Object
+		}
+		cut := strings.LastIndexByte(attempt, '/') // tokens in paths sort as they are
+		backup, token := attempt[:cut+1], attempt[cut+1:]
 		if token < newest[backup] {
 			broken = append(broken, fmt.Sprintf("%s was made after that of attempt %s", r.Object, newest[backup]))
 		}
 		newest[backup] = max(newest[backup], token)
+	}
+	for _, object := range stays {
+		broken = append(broken, object+" was made a second time, and the attempt's data stays")
 	}
 	return broken
 }

@@ -60,6 +60,14 @@ func TestJudgesSeeWhatIsBroken(t *testing.T) {
 			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"PutObject", "b/5/manifest.json", 412}, {"DeleteObject", "b/5/manifest.json", 204}, {"PutObject", "b/6/manifest.json", 200}}),
 			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"DeleteObject", "b/5/manifest.json", 204}, {"PutObject", "b/5/manifest.json", 200}}),
 		},
+		"a manifest in another's place": {
+			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"PutObject", "b/5/manifest.json", 200}, {"DeleteObject", "b/5/data", 204}}),
+			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"DeleteObject", "b/4/data", 204}, {"PutObject", "b/5/manifest.json", 200}}),
+		},
+		"a manifest again and again": {
+			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"files/upload", "b/5/manifest.json", 409}, {"files/delete_v2", "b/5/data", 200}}),
+			judgeStore([]request{{"PutObject", "b/5/manifest.json", 200}, {"PutObject", "b/5/manifest.json", 200}, {"PutObject", "b/5/manifest.json", 200}, {"DeleteObject", "b/5/data", 204}}),
+		},
 	} {
 		if len(c.good) > 0 {
 			t.Errorf("%s: where it is not: %q", name, c.good)
