@@ -88,6 +88,23 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 	if o.Info.Format == source.FormatPlain {
 		o.Jobs = 0 // a script is run by one session
 	}
+	back := readback{processors: c.Processors, from: from, count: r.Count}
+	return filled(ctx, r, o, func(into source.Restore) error {
+		return back.all(ctx, o.Jobs, func(ctx context.Context, part string, raw io.Reader) error { return into.Read(ctx, part, raw) })
+	})
+}
+
+// RestoreScript runs a plain dump that somebody else has made in a new database, checks that it came to its end, and gives the
+// database the target's name. Nothing that is there is replaced, and psql does nothing but SQL: a script may be anything. When
+// it fails nothing is left; one that was killed is cleaned up after by the next call of the same Attempt.Task.
+func RestoreScript(ctx context.Context, into source.Source, a source.Attempt, target string, script io.Reader) (source.Prepared, error) {
+	r := DirectRestore{Into: into, Attempt: a}
+	o := source.RestoreOptions{Target: target, Info: source.Info{Format: source.FormatPlain}}
+	return filled(ctx, r, o, func(into source.Restore) error { return into.Read(ctx, source.PartData, script) })
+}
+
+// filled makes a new database, has it filled and checked, and swaps it in.
+func filled(ctx context.Context, r DirectRestore, o source.RestoreOptions, fill func(source.Restore) error) (prepared source.Prepared, err error) {
 	if _, err := r.Into.Settle(ctx, r.Attempt, source.Prepared{}); err != nil {
 		return prepared, fmt.Errorf("clean up after earlier restores into %s: %w", o.Target, err)
 	}
@@ -100,8 +117,7 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 			err = errors.Join(err, abortErr)
 		}
 	}()
-	back := readback{processors: c.Processors, from: from, count: r.Count}
-	if err := back.all(ctx, o.Jobs, func(ctx context.Context, part string, raw io.Reader) error { return into.Read(ctx, part, raw) }); err != nil {
+	if err := fill(into); err != nil {
 		return prepared, err
 	}
 	if prepared, err = into.Check(ctx); err != nil {

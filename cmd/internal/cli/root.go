@@ -120,7 +120,7 @@ func (r *root) command() *cobra.Command {
 	r.remoteFlags(cmd)
 	cmd.AddCommand(
 		r.initCommand(), r.certsCommand(), r.statusCommand(), r.doctorCommand(), r.membersCommand(), r.viewCommand(), r.fencesCommand(), r.fenceCommand(), r.recoveriesCommand(), r.nodeCommand(), r.groupCommand(), r.ledgerCommand(), r.upgradeCommand(),
-		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.undoCommand(), r.verifyCommand(), r.scheduleCommand(), r.pruneCommand(), r.applyCommand(), r.exportCommand(), r.settingCommand(), r.serverCommand(), r.databaseCommand(),
+		r.tasksCommand(), r.backupCommand(), r.restoreCommand(), r.restoreScriptCommand(), r.undoCommand(), r.verifyCommand(), r.scheduleCommand(), r.pruneCommand(), r.applyCommand(), r.exportCommand(), r.settingCommand(), r.serverCommand(), r.databaseCommand(),
 		r.componentCommand(), r.itemCommand(), r.eventCommand(), r.claimCommand(), r.cancelCommand(), r.storageCommand(), r.catalogCommand(), r.envCommand(), r.keyringCommand(), r.kitCommand(), r.globalsCommand(), r.runbookCommand(), r.usageCommand(), r.notifyCommand(), r.reloadCommand(), r.completionCommand(), r.manCommand(), r.versionCommand(),
 		r.userCommand(), r.tokenCommand(), r.auditCommand(), r.approvalCommand(),
 	)

@@ -21,7 +21,7 @@ var once = []string{
 	"ledger adopt", "ledger copy", "ledger init", "ledger move", "ledger reconcile", "ledger show",
 	"keyring add", "keyring list", "keyring rekey", "keyring remove", "keyring use", "kit check", "kit make", "kit open", "man", "node add", "node drain", "node forget", "node may-restart", "node remove",
 	"node replace", "node undrain",
-	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "runbook", "schedule disable", "schedule enable", "schedule run",
+	"notify test", "prune", "recoveries drop", "recoveries retry", "recoveries show", "reload", "restore", "restore-script", "runbook", "schedule disable", "schedule enable", "schedule run",
 	"storage add", "storage adopt", "storage auth", "storage check", "storage globals", "storage list", "storage restore", "storage set", "storage test", "undo", "verify",
 	"version", "audit", "apply", "export", "server look", "setting ls", "setting rm", "setting set", "setting show", "database forget", "token create", "token rm", "upgrade finalize", "user add", "user password", "user rm", "user set",
 	"approval approve", "approval refuse", "backup manifest", "database test",

@@ -127,8 +127,15 @@ func (d *damaged) restore(m pipeline.Manifest, keys age.Keys, inPlace bool) erro
 	return err
 }
 
-// refused harms, restores, and mends: the restore must have failed and changed nothing.
-func (d *damaged) refused(what string, m pipeline.Manifest, inPlace bool, keys age.Keys, harm map[string][]byte) {
+// What is said of a harmed object, whatever part of it is met first.
+const (
+	strangerSaid = "object is not what the manifest says"
+	cutSaid      = "bytes, the manifest has"
+	changedSaid  = "its SHA-256 is not that of the manifest|stream is corrupt|no key fits" // the last one: in the header
+)
+
+// refused harms, restores, and mends: the restore must have failed with one of the words, and changed nothing.
+func (d *damaged) refused(what string, m pipeline.Manifest, inPlace bool, keys age.Keys, harm map[string][]byte, words string) {
 	d.Helper()
 	whole := map[string][]byte{}
 	for path, b := range harm {
@@ -144,6 +151,9 @@ func (d *damaged) refused(what string, m pipeline.Manifest, inPlace bool, keys a
 	}
 	if err == nil {
 		d.Fatalf("%s, in place %v: it was restored", what, inPlace)
+	}
+	if !slices.ContainsFunc(strings.Split(words, "|"), func(w string) bool { return strings.Contains(err.Error(), w) }) {
+		d.Errorf("%s, in place %v: it says %v, want %s", what, inPlace, err, words)
 	}
 	if strings.Contains(err.Error(), "AGE-SECRET") {
 		d.Errorf("%s: a key is in %v", what, err)
@@ -169,7 +179,7 @@ func rounds(short, full int) int {
 }
 
 // TestDamagedBackups: objects that are cut, changed by one bit, exchanged, of an older backup, or of another key: the restore
-// is refused, and the target is what it was; as an archive, a script and streams, into a new database and in place.
+// is refused, says what is wrong, and the target is what it was; as an archive, a script and streams, into a new database and in place.
 func TestDamagedBackups(t *testing.T) {
 	t.Parallel()
 	d := backUp(t)
@@ -195,11 +205,15 @@ func TestDamagedBackups(t *testing.T) {
 			modes = append(modes, true)
 		}
 		for _, inPlace := range modes {
-			d.refused(kind+": another key", m, inPlace, other, nil)
+			d.refused(kind+": another key", m, inPlace, other, nil, "no key fits")
 			data, script := d.path(m, source.PartData), d.path(m, source.PartDatabase)
-			d.refused(kind+": two objects exchanged", m, inPlace, d.keys, map[string][]byte{data: d.read(script), script: d.read(data)})
-			d.refused(kind+": an older object", m, inPlace, d.keys, map[string][]byte{data: d.read(d.path(older, source.PartData))})
-			d.refused(kind+": an older script", m, inPlace, d.keys, map[string][]byte{script: d.read(d.path(older, source.PartDatabase))})
+			d.refused(kind+": two objects exchanged", m, inPlace, d.keys, map[string][]byte{data: d.read(script), script: d.read(data)}, strangerSaid)
+			archive := strangerSaid
+			if kind == "plain" { // its first bytes are looked at before the rest is read
+				archive = "it is no plain dump"
+			}
+			d.refused(kind+": an older object", m, inPlace, d.keys, map[string][]byte{data: d.read(d.path(older, source.PartData))}, archive)
+			d.refused(kind+": an older script", m, inPlace, d.keys, map[string][]byte{script: d.read(d.path(older, source.PartDatabase))}, strangerSaid)
 			for i := range rounds(2, 50) {
 				o := m.Objects[random.IntN(len(m.Objects))]
 				path := d.path(m, o.Name)
@@ -210,10 +224,10 @@ func TestDamagedBackups(t *testing.T) {
 					b = d.read(path)
 					at = len(b) - 1
 				}
-				d.refused(fmt.Sprintf("%s: %s cut at %d of %d", kind, filepath.Base(path), at, len(b)), m, inPlace, d.keys, map[string][]byte{path: b[:at]})
+				d.refused(fmt.Sprintf("%s: %s cut at %d of %d", kind, filepath.Base(path), at, len(b)), m, inPlace, d.keys, map[string][]byte{path: b[:at]}, cutSaid)
 				flipped := slices.Clone(b)
 				flipped[at] ^= 1 << random.IntN(8)
-				d.refused(fmt.Sprintf("%s: %s changed at %d of %d", kind, filepath.Base(path), at, len(b)), m, inPlace, d.keys, map[string][]byte{path: flipped})
+				d.refused(fmt.Sprintf("%s: %s changed at %d of %d", kind, filepath.Base(path), at, len(b)), m, inPlace, d.keys, map[string][]byte{path: flipped}, changedSaid)
 			}
 		}
 	}

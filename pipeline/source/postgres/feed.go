@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/fencepost/fencepost/pipeline/source"
 )
@@ -38,7 +39,7 @@ func (r *restore) skip(ctx context.Context, from io.Reader) error {
 // early would be taken for the whole.
 func (r *restore) feedArchive(ctx context.Context, from io.Reader, args []string) error {
 	if err := readMagic(from); err != nil {
-		return r.src.badStream(ctx, err, r.doing())
+		return r.failure.first(r.src.badStream(ctx, err, r.doing()))
 	}
 	in, stdin, err := os.Pipe()
 	if err != nil {
@@ -56,9 +57,27 @@ func (r *restore) feedArchive(ctx context.Context, from io.Reader, args []string
 	}
 	err = r.src.feed(ctx, child, stdin, io.MultiReader(strings.NewReader(archiveMagic), from), r.doing())
 	if err != nil {
+		err = r.failure.first(err) // before the sessions of other streams are ended, which then fail as well
 		r.src.afterFailedRestore(ctx, r.attempt, r.at)
 	}
 	return err
+}
+
+// failure keeps the first of the errors of streams that are read at the same time.
+type failure struct {
+	mu  sync.Mutex
+	err error
+}
+
+// first is err, or what had failed before it.
+func (f *failure) first(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+		return err
+	}
+	return fmt.Errorf("another part has failed: %w", f.err)
 }
 
 // readMagic reads the first bytes of an archive.

@@ -24,6 +24,7 @@ type restore struct {
 	prepared  source.Prepared
 	expected  *expected // by the backup's script; nil until it was read
 	progress  *progress
+	failure   failure // of streams
 	checked   bool
 	over      bool // committed or aborted
 }

@@ -264,6 +264,50 @@ func TestStreamsBreak(t *testing.T) {
 	nothingLeft(t, first)
 }
 
+// gate gives what it has, and its end when it is opened.
+type gate struct {
+	io.Reader
+	given  chan struct{} // closed when it has given all
+	opened <-chan struct{}
+}
+
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		close(g.given)
+		<-g.opened
+	}
+	return n, err
+}
+
+// A stream whose session is ended because another one has failed says what that was.
+func TestStreamsTellTheFirstFailure(t *testing.T) {
+	s := odd(t)
+	b := takeWith(t, s, source.DumpOptions{Jobs: 3})
+	r, err := s.Restore(t.Context(), first, source.RestoreOptions{Target: "first failure", Info: b.info})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Abort() }()
+	if err := r.Read(t.Context(), source.PartPre, bytes.NewReader(b.parts[source.PartPre])); err != nil {
+		t.Fatal(err)
+	}
+	errBoom, over := errors.New("hash does not fit"), make(chan struct{})
+	data := b.parts[source.PartData]
+	victim := &gate{Reader: bytes.NewReader(data[:len(data)-10]), given: make(chan struct{}), opened: over}
+	said := make(chan error, 1)
+	go func() { said <- r.Read(t.Context(), source.PartData, victim) }()
+	<-victim.given
+	broken := io.MultiReader(bytes.NewReader(b.parts["data-2"][:100]), iotest.ErrReader(errBoom))
+	if err := r.Read(t.Context(), "data-2", broken); !errors.Is(err, errBoom) {
+		t.Errorf("the first: %v", err)
+	}
+	close(over)
+	if err := <-said; !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "another part has failed") {
+		t.Errorf("the other one: %v", err)
+	}
+}
+
 // Into an empty database in place, one after the other in its one transaction; what cannot be is refused.
 func TestStreamsInPlace(t *testing.T) {
 	srv := pg.Server(t)
