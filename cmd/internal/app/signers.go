@@ -20,11 +20,14 @@ import (
 // it is replaced; backups outlive that. So each key that ever stood is kept here too, under signers/<key> in the state
 // cache, for good; and a copy of the list lies in each home, for when there is no group to ask.
 
+// signersComponent is theirs in the cache.
+const signersComponent = "signers"
+
 // signerFormat is that of the records below.
 const signerFormat = 1
 
 func signerKey(key ed25519.PublicKey) gms.Key {
-	return gms.Key{Component: "signers", Key: hex.EncodeToString(key)}
+	return gms.Key{Component: signersComponent, Key: hex.EncodeToString(key)}
 }
 
 // signerRecord is what the group keeps of a key.
@@ -89,7 +92,7 @@ func signer(g *gms.Group, node string) *pipeline.Signer {
 
 // keepSigners writes the list of keys beside the home's other files. It writes only when something has changed.
 func (a *App) keepSigners(ctx context.Context) error {
-	entries, err := a.group.Cache().List(ctx, "signers", "", "")
+	entries, err := a.group.Cache().List(ctx, signersComponent, "", "")
 	if err != nil {
 		return fmt.Errorf("ask the group who signs: %w", err)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/internal/offline"
+	"github.com/fencepost/fencepost/gms"
 	"github.com/fencepost/fencepost/pipeline"
 )
 
@@ -41,6 +43,17 @@ func TestSigners(t *testing.T) {
 	}
 	if err := addSigner(t.Context(), g, "n1"); err != nil {
 		t.Errorf("once more: %v", err)
+	}
+	begun, another := time.Now(), signerKey(make([]byte, ed25519.PublicKeySize))
+	if _, err := g.Cache().Commit(t.Context(), gms.Txn{Puts: []gms.Put{putOf(another, signerRecord{Format: signerFormat, Node: "n2"})}}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, a, "the home's list has the other node's key", func() bool {
+		now, err := offline.ReadSigners(filepath.Join(c.Home, offline.SignersName))
+		return err == nil && len(now.Keys) == 2
+	})
+	if took := time.Since(begun); took > lookEvery/2 {
+		t.Errorf("it was written after %v: not when the key came", took)
 	}
 	list.Keys = nil
 	if err := list.Trust(t.Context(), sign("n1")); err == nil {
