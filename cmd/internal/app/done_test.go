@@ -39,6 +39,7 @@ func TestCompletedIsRememberedForThirtyDays(t *testing.T) {
 		}
 		return n
 	}
+	until(t, a, "this node leads, and the group's time is known", func() bool { return a.group.Leader() == "n1" && a.clock.Settled() })
 	for _, left := range []int{1, 0, 0} {
 		a.tend(t.Context()) // as it does each minute
 		if n := old(); n != left {

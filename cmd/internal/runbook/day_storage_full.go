@@ -2,8 +2,8 @@
 //
 // You see: a task has failed with "disk full", or a copy is missing for that reason; fencepost usage shows when it was to be full.
 //
-// It means: what did not fit was tried again (backup.max_attempts), is not there, and nothing half is left in its place. With require: any, backups are good in the other
-// storages. What was stored before is untouched.
+// It means: what did not fit was tried again (backup.max_attempts), is not there, and nothing half is left in its place. With
+// require: any, backups are good in the other storages. What was stored before is untouched.
 //
 // Do this: see what lies where:
 //
