@@ -95,8 +95,8 @@ func RestoreDirect(ctx context.Context, c Catalog, r DirectRestore) (prepared so
 }
 
 // RestoreScript runs a plain dump that somebody else has made in a new database, checks that it came to its end, and gives the
-// database the target's name. Nothing that is there is replaced, and psql does nothing but SQL: a script may be anything. When
-// it fails nothing is left; one that was killed is cleaned up after by the next call of the same Attempt.Task.
+// database the target's name. Nothing that is there is replaced, and psql does nothing but SQL, which has the rights of the
+// role that into connects as. When it fails nothing is left; one that was killed is cleaned up after by the next call of the same Attempt.Task.
 func RestoreScript(ctx context.Context, into source.Source, a source.Attempt, target string, script io.Reader) (source.Prepared, error) {
 	r := DirectRestore{Into: into, Attempt: a}
 	o := source.RestoreOptions{Target: target, Info: source.Info{Format: source.FormatPlain}}

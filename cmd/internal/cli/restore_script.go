@@ -29,7 +29,8 @@ func (r *root) restoreScriptCommand() *cobra.Command {
 		Short: "Run a plain dump of another tool in a new database",
 		Long: "Run a plain dump (pg_dump without a format) that was not made by fencepost in a new database, which gets its name when the\n" +
 			"script came to its end: one that was cut leaves nothing. FILE is -, or left out, for standard input. No database that is there is\n" +
-			"replaced, and commands of psql (\\!, \\copy, \\connect, …) are refused, since they could run programs: a script may be anything.\n" +
+			"replaced, and commands of psql (\\!, \\copy, \\connect, …) are refused, since they could run programs here. Its SQL is run with the\n" +
+			"rights of --to: a superuser's may run programs on the server, so that a script of strangers is for a role without such rights.\n" +
 			"It needs no daemon, no group and no ledger; an archive (pg_dump -Fc) is for pg_restore.",
 		Args: arguments(0, 1),
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/fencepost/fencepost/pipeline/ledger"
 	"github.com/fencepost/fencepost/pipeline/source"
@@ -56,7 +55,7 @@ func Globals(ctx context.Context, o GlobalsOptions) (result GlobalsResult, err e
 		return result, fmt.Errorf("read the roles of backup %s: %w", result.Backup, err)
 	}
 	result.To = addressOf(src)
-	a := source.Attempt{Task: shelfTask("globals " + o.Of), Token: uint64(time.Now().UnixMicro())}
+	a := shelfAttempt("globals " + o.Of)
 	if result.GlobalsDiff, err = keeperOf(src).CompareGlobals(ctx, a, text); err != nil || o.Sure == nil {
 		return result, err
 	}

@@ -2,11 +2,8 @@ package offline
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/fencepost/fencepost/pipeline"
 	"github.com/fencepost/fencepost/pipeline/source"
@@ -20,9 +17,7 @@ func RestoreScript(ctx context.Context, to, target string, script io.Reader) err
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(target))
-	attempt := source.Attempt{Task: "script-" + hex.EncodeToString(sum[:8]), Token: uint64(time.Now().UnixMicro())}
-	_, err = pipeline.RestoreScript(ctx, src, attempt, target, script)
+	_, err = pipeline.RestoreScript(ctx, src, shelfAttempt("script "+target), target, script)
 	var own interface{ Hint() string }
 	switch {
 	case errors.Is(err, source.ErrTargetExists):

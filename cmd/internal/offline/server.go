@@ -282,7 +282,7 @@ func (r *ServerRun) failed(d *ServerDatabase, err error) error {
 
 // attempt names what is done on the server: those of one database follow each other, over all runs.
 func (r *ServerRun) attempt(what string) source.Attempt {
-	return source.Attempt{Task: shelfTask("server " + r.options.Server + " " + what), Token: uint64(time.Now().UnixMicro())}
+	return shelfAttempt("server " + r.options.Server + " " + what)
 }
 
 func identity(ctx context.Context, src source.Source) (string, error) {

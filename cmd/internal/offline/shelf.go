@@ -141,10 +141,11 @@ type ShelfRestore struct {
 	Count    func(n int)
 }
 
-// shelfTask is the task of all restores from a shelf into one target: each cleans up after those before it that were killed.
-func shelfTask(target string) string {
-	sum := sha256.Sum256([]byte(target))
-	return "shelf-" + hex.EncodeToString(sum[:8])
+// shelfAttempt is an attempt without a group to make something: each cleans up after those before it, of the same thing, that were
+// killed. As by FormGroup, its number is one that no group has given out to an attempt that still runs.
+func shelfAttempt(of string) source.Attempt {
+	sum := sha256.Sum256([]byte(of))
+	return source.Attempt{Task: "shelf-" + hex.EncodeToString(sum[:8]), Token: uint64(time.Now().UnixMicro())}
 }
 
 // Restore restores a backup into a new database and swaps it in; it returns its name, and under which name a database that
@@ -168,8 +169,7 @@ func (s *Shelf) Restore(ctx context.Context, r ShelfRestore) (target, undo strin
 	}
 	done, err := pipeline.RestoreDirect(ctx, s.catalog, pipeline.DirectRestore{
 		Backup: r.Backup, Into: src, Count: r.Count,
-		// As by FormGroup, a number that no group has given out to an attempt that still runs.
-		Attempt: source.Attempt{Task: shelfTask(target), Token: uint64(time.Now().UnixMicro())},
+		Attempt: shelfAttempt(target),
 		Options: source.RestoreOptions{Target: r.Target, Replace: r.Replace, KeepOld: s.config.Restore.KeepOld,
 			RestoreChoices: source.RestoreChoices{Jobs: s.config.Restore.Jobs}},
 	})

@@ -123,8 +123,8 @@ func plainHead(script *bufio.Reader) (key, head []byte, err error) {
 // plainBegin is how much of a script's beginning is looked at: more than pg_dump writes before what it makes.
 const plainBegin = 8 << 10
 
-// ofOneDatabase refuses archives, and scripts that make databases or roles, by the comments that pg_dump and pg_dumpall write over that: it
-// would be done before their \connect is refused, and outside of the database that they are restored into.
+// ofOneDatabase refuses archives, and scripts that make databases or roles, by the comments that pg_dump and pg_dumpall write
+// over that: it would be done before their \connect is refused, and outside of the database that they are restored into.
 func ofOneDatabase(begin []byte) error {
 	if bytes.HasPrefix(begin, []byte(archiveMagic)) {
 		return errors.New("it is no plain dump: it is an archive of pg_dump")
